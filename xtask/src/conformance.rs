@@ -22,7 +22,7 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use convoy_kubernetes::{Programs, bring_suite};
 
 use crate::kubernetes::root;
-use list::{Difference, Home, Key, List, Outcome, State};
+use list::{Difference, Home, Key, List, SpecResult, State};
 use run::Runner;
 use suite::{Ended, Spec, Suite};
 
@@ -89,7 +89,7 @@ pub(crate) fn run(settings: &Settings) -> Result<()> {
     eprintln!("report: {}", report.display());
     let outcome =
         |(home, ended): &(Home, Ended)| ((*home, ended.spec.clone()), ended.outcome.clone());
-    let outcomes: BTreeMap<Key, Outcome> = ended.iter().map(outcome).collect();
+    let outcomes: BTreeMap<Key, SpecResult> = ended.iter().map(outcome).collect();
     let differences = list.differences(&outcomes);
     summarize(&outcomes);
     if settings.update {
@@ -199,8 +199,9 @@ fn belongs(home: Home, spec: &Spec) -> bool {
 fn twice(runner: &Runner, home: Home, specs: &[String], list: &List) -> Result<Vec<Ended>> {
     let mut ended = runner.run(home, specs)?;
     let should_pass = |spec: &String| list.0.get(&(home, spec.clone())) == Some(&State::Pass);
-    let (kept, again): (Vec<Ended>, Vec<Ended>) =
-        ended.drain(..).partition(|end| end.outcome == Outcome::Passed || !should_pass(&end.spec));
+    let (kept, again): (Vec<Ended>, Vec<Ended>) = ended
+        .drain(..)
+        .partition(|end| end.outcome == SpecResult::Passed || !should_pass(&end.spec));
     if again.is_empty() {
         return Ok(kept);
     }
@@ -213,7 +214,7 @@ fn twice(runner: &Runner, home: Home, specs: &[String], list: &List) -> Result<V
     Ok([kept, again].concat())
 }
 
-fn summarize(outcomes: &BTreeMap<Key, Outcome>) {
+fn summarize(outcomes: &BTreeMap<Key, SpecResult>) {
     let mut seen = List::default();
     seen.update(outcomes);
     for home in [Home::Embedded, Home::Real] {
@@ -233,7 +234,7 @@ fn judge(differences: &[Difference]) -> Result<()> {
         eprintln!("{difference}");
     }
     let worse =
-        differences.iter().filter(|difference| difference.outcome != Outcome::Passed).count();
+        differences.iter().filter(|difference| difference.outcome != SpecResult::Passed).count();
     let better = differences.len() - worse;
     bail!(
         "{worse} specs that are not listed as failures did not pass, and {better} that are not \

@@ -3,6 +3,7 @@
 mod circles;
 mod dialects;
 mod layers;
+mod words;
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -24,13 +24,14 @@ pub const UNLIMITED: i64 = i32::MAX as i64;
 
 /// Annotations of Deployments and ReplicaSets.
 pub mod annotation {
-    pub const REVISION: &str = "deployment.kubernetes.io/revision";
+    pub use crate::well_known::annotation::{
+        DEPLOYMENT_REVISION as REVISION, LAST_APPLIED, POD_DELETION_COST,
+    };
+
     pub const REVISION_HISTORY: &str = "deployment.kubernetes.io/revision-history";
     pub const DESIRED_REPLICAS: &str = "deployment.kubernetes.io/desired-replicas";
     pub const MAX_REPLICAS: &str = "deployment.kubernetes.io/max-replicas";
     pub const ROLLBACK_TO: &str = "deprecated.deployment.rollback.to";
-    pub const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
-    pub const POD_DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 
     /// Every annotation of ours begins with this, and stays on the object it was set on.
     pub const OURS: &str = "convoy/";

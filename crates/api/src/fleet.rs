@@ -25,6 +25,11 @@ pub mod work;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 
+pub const PLACEMENT_GROUP: &str = "placement.kubernetes-fleet.io";
+
+/// On snapshots, bindings and Works: the placement that they belong to.
+pub const PARENT: &str = "kubernetes-fleet.io/parent-CRP";
+
 /// The CRDs of this dialect, each with every version it is served in.
 pub fn crds() -> Vec<CustomResourceDefinition> {
     crate::definition::read(include_str!("../crds/fleet.jsonl"))

@@ -20,6 +20,7 @@ pub mod schema;
 pub mod size;
 pub mod skyhook;
 pub mod text;
+pub mod well_known;
 
 pub use k8s_openapi;
 pub use object::{CollectionKey, GroupKind, Object, ObjectKey};

@@ -71,9 +71,9 @@ pub fn start(
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> JoinHandle<()> {
     let mut chores = Chores::new(&server);
-    let tended = Tended(server);
+    let guard = ChoresGuard(server);
     tokio::spawn(async move {
-        let _tended = tended;
+        let _guard = guard;
         tokio::select! {
             () = shutdown => {}
             () = chores.run() => {}
@@ -81,12 +81,12 @@ pub fn start(
     })
 }
 
-/// Somebody does the chores, until this is dropped, by a defect too.
-struct Tended(Arc<Server>);
+/// Reports, when it is dropped, that nobody does the chores any more: after a panic too.
+struct ChoresGuard(Arc<Server>);
 
-impl Drop for Tended {
+impl Drop for ChoresGuard {
     fn drop(&mut self) {
-        self.0.leave_untended();
+        self.0.stop_chores();
     }
 }
 

@@ -89,7 +89,7 @@ fn is_well(server: &Server, check: &str) -> bool {
         "store" => server.store.failure().is_none(),
         // What the server knows of its own store is read before the first request is taken; from
         // then on it is wrong only if nobody follows the store any more.
-        "informer-sync" => !server.is_untended(),
+        "informer-sync" => !server.has_stopped_chores(),
         "shutdown" => !server.is_ending(),
         // The others can only fail by not answering.
         _ => true,

@@ -100,7 +100,7 @@ pub(crate) fn configuration(
 
 /// A configuration may leave out the place that the path names.
 fn write_place(request: &ResourceRequest, config: &mut Value) -> ApiResult<()> {
-    crate::place::settle(request, config)?;
+    crate::object_name::settle(request, config)?;
     let metadata = crate::metadata::of(config);
     metadata.insert("name".into(), json!(request.target.name));
     Ok(())

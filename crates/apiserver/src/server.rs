@@ -20,11 +20,11 @@ use crate::lines::Lines;
 use crate::metrics::Metrics;
 use crate::object_meta::{Entry, ObjectMeta, Store};
 use crate::published::{self, Published};
+use crate::quota_locks::QuotaLocks;
 use crate::registry::{Registry, Resource};
 use crate::status::{ApiResult, Status, chain};
 use crate::surroundings::Surroundings;
 use crate::traffic::Traffic;
-use crate::turns::Turns;
 
 pub use crate::limits::Limits;
 
@@ -42,12 +42,12 @@ pub struct Server {
     pub(crate) lines: Lines,
     /// What layers above this one keep here.
     pub(crate) attached: Attached,
-    pub(crate) turns: Turns,
+    pub(crate) quota_locks: QuotaLocks,
     clusters: RwLock<BTreeMap<SmolStr, Arc<Cluster>>>,
     /// Counts how often a logical cluster came or went.
     comings: watch::Sender<u64>,
-    /// Whether those who did the chores have gone.
-    untended: AtomicBool,
+    /// Whether the chores have stopped.
+    chores_stopped: AtomicBool,
     /// Lists that began before this revision take no further page.
     pages_since: AtomicU64,
     /// Whether watches are to end, because the server does.
@@ -117,14 +117,14 @@ impl Server {
             bodies: Bodies::new(limits.bodies_bytes_max),
             backlogs: Backlogs::new(limits.watch_bytes_max),
             lines: Lines::default(),
-            turns: Turns::default(),
+            quota_locks: QuotaLocks::default(),
             store,
             surroundings,
             limits,
             access,
             clusters,
             comings: watch::Sender::new(0),
-            untended: AtomicBool::new(false),
+            chores_stopped: AtomicBool::new(false),
             pages_since: AtomicU64::new(0),
             ending: watch::Sender::new(false),
         }
@@ -162,13 +162,13 @@ impl Server {
         *self.ending.borrow()
     }
 
-    /// Whether the server has ceased to look after what it holds.
-    pub fn is_untended(&self) -> bool {
-        self.untended.load(Ordering::Relaxed)
+    /// Whether nobody does the chores any more.
+    pub fn has_stopped_chores(&self) -> bool {
+        self.chores_stopped.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn leave_untended(&self) {
-        self.untended.store(true, Ordering::Relaxed);
+    pub(crate) fn stop_chores(&self) {
+        self.chores_stopped.store(true, Ordering::Relaxed);
     }
 
     /// Lets lists expire that began before `revision`.

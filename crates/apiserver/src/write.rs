@@ -20,7 +20,7 @@ use crate::request_info::Verb;
 use crate::resource_request::ResourceRequest;
 use crate::status::{ApiResult, Status};
 use crate::surroundings::{name_suffix, new_uid, seconds};
-use crate::{clusters, form, growth, kinds, managed, metadata, place};
+use crate::{clusters, form, growth, kinds, managed, metadata, object_name};
 use stored::fitting;
 
 /// The object after a write.
@@ -53,7 +53,7 @@ pub(crate) async fn create(
     if matches!(request.verb, Verb::Update | Verb::Patch) {
         check_create(request)?;
     }
-    place::settle(request, &mut object)?;
+    object_name::settle(request, &mut object)?;
     wipe(&mut object)?;
     if metadata::drop_duplicate_owners(&mut object) {
         request.warn(".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed");

@@ -11,7 +11,7 @@ use convoy_api::ocm::names::{
 };
 use convoy_api::{Object, ObjectKey};
 use convoy_plan::Dialect;
-use convoy_plan::dialect::ocm::{Hub, Parts};
+use convoy_plan::dialect::ocm::{Hub, HubControllers};
 use convoy_plan::dialect::ocm_agent::OcmAgent;
 use convoy_testkit::{NOW, object};
 use jiff::{SignedDuration, Timestamp};
@@ -25,7 +25,7 @@ const WORK_API: &str = "work.open-cluster-management.io/v1";
 type Site = site::Site<OcmAgent>;
 
 impl Site {
-    fn new(parts: Parts, objects: Vec<Object>) -> Self {
+    fn new(parts: HubControllers, objects: Vec<Object>) -> Self {
         let established = json!({"conditions": [{"type": "Established", "status": "True"}]});
         let name = "managedclustersets.cluster.open-cluster-management.io";
         let definition = object("apiextensions.k8s.io/v1", "CustomResourceDefinition", name);
@@ -58,7 +58,7 @@ impl Site {
     }
 }
 
-fn hub(parts: Parts) -> Box<dyn Dialect> {
+fn hub(parts: HubControllers) -> Box<dyn Dialect> {
     Box::new(Hub { parts })
 }
 
@@ -73,7 +73,7 @@ fn after(site: &Site, secs: i64) -> Timestamp {
 
 #[test]
 fn an_accepted_cluster_gets_its_place_on_the_hub() {
-    let mut site = Site::new(Parts::ALL, vec![cluster(false)]);
+    let mut site = Site::new(HubControllers::ALL, vec![cluster(false)]);
     site.settle();
     assert!(site.applier.world().find(&NAMESPACE, "", "eu").is_none(), "nobody accepted it");
     assert_eq!(site.cluster().condition_status("HubAcceptedManagedCluster"), None);
@@ -96,7 +96,7 @@ fn an_accepted_cluster_gets_its_place_on_the_hub() {
 
 #[test]
 fn a_silent_cluster_is_unknown_and_tainted_at_the_exact_instant() {
-    let mut site = Site::new(Parts::ALL, vec![cluster(true)]);
+    let mut site = Site::new(HubControllers::ALL, vec![cluster(true)]);
     site.settle();
     assert_eq!(site.taints(), ["cluster.open-cluster-management.io/unreachable"]);
     site.report("True");
@@ -122,7 +122,7 @@ fn a_silent_cluster_is_unknown_and_tainted_at_the_exact_instant() {
 
 #[test]
 fn taints_of_others_stay() {
-    let mut site = Site::new(Parts::ALL, vec![cluster(true)]);
+    let mut site = Site::new(HubControllers::ALL, vec![cluster(true)]);
     site.edit(&MANAGED_CLUSTER.key("", "eu"), |raw| {
         raw["spec"]["taints"] = json!([{"key": "gpu", "effect": "NoSelect", "timeAdded": NOW}]);
     });
@@ -145,7 +145,7 @@ fn a_leaving_cluster_is_cleaned_up_by_priority() {
             .build()
     };
     let mut site =
-        Site::new(Parts::ALL, vec![cluster(true), work("last", "9"), work("first", "x")]);
+        Site::new(HubControllers::ALL, vec![cluster(true), work("last", "9"), work("first", "x")]);
     site.settle();
     site.edit(&MANAGED_CLUSTER.key("", "eu"), |raw| {
         raw["metadata"]["deletionTimestamp"] = json!(NOW);
@@ -169,7 +169,7 @@ fn a_leaving_cluster_is_cleaned_up_by_priority() {
 
 #[test]
 fn built_in_sets_are_there_and_stay_as_they_are() {
-    let mut site = Site::new(Parts::ALL, vec![cluster(true)]);
+    let mut site = Site::new(HubControllers::ALL, vec![cluster(true)]);
     site.settle();
     let (default, global) =
         (MANAGED_CLUSTER_SET.key("", "default"), MANAGED_CLUSTER_SET.key("", "global"));
@@ -203,7 +203,7 @@ fn a_binding_says_whether_its_set_exists() {
         .namespace("apps")
         .spec(json!({"clusterSet": "team"}))
         .build();
-    let mut site = Site::new(Parts::ALL, vec![binding]);
+    let mut site = Site::new(HubControllers::ALL, vec![binding]);
     site.settle();
     let key = MANAGED_CLUSTER_SET_BINDING.key("apps", "team");
     assert_eq!(site.get(&key).condition_status("Bound"), Some("False"));
@@ -214,9 +214,9 @@ fn a_binding_says_whether_its_set_exists() {
 
 #[test]
 fn parts_that_are_off_are_left_to_others() {
-    let mut site = Site::new(Parts::NONE, vec![cluster(true)]);
+    let mut site = Site::new(HubControllers::NONE, vec![cluster(true)]);
     assert_eq!(site.steps().len(), 0);
-    site.hub = Some(hub(Parts { taints: true, ..Parts::NONE }));
+    site.hub = Some(hub(HubControllers { taints: true, ..HubControllers::NONE }));
     site.settle();
     assert_eq!(site.taints(), ["cluster.open-cluster-management.io/unreachable"]);
     assert!(site.applier.world().find(&NAMESPACE, "", "eu").is_none());
@@ -237,11 +237,11 @@ fn a_replica_set_goes_by_the_decisions_that_are_written() {
         .spec(json!({"clusterSet": "global"}))
         .build();
     let objects = vec![cluster(true), placement, set, binding];
-    let mut site = Site::new(Parts { placement: false, ..Parts::ALL }, objects);
+    let mut site = Site::new(HubControllers { placement: false, ..HubControllers::ALL }, objects);
     site.settle();
     assert_eq!(site.applier.world().of(&MANIFEST_WORK).count(), 0, "nobody decided yet");
     site.report("True");
-    site.hub = Some(hub(Parts::ALL));
+    site.hub = Some(hub(HubControllers::ALL));
     site.settle();
     assert_eq!(site.applier.world().of(&PLACEMENT_DECISION).count(), 1);
     assert_eq!(site.applier.world().in_namespace(&MANIFEST_WORK, "eu").count(), 1);
@@ -264,7 +264,7 @@ fn works_stay_while_decisions_are_missing() {
         .namespace("apps")
         .spec(json!({"clusterSet": "global"}))
         .build();
-    let mut site = Site::new(Parts::ALL, vec![cluster(true), placement, set, binding]);
+    let mut site = Site::new(HubControllers::ALL, vec![cluster(true), placement, set, binding]);
     site.settle();
     site.report("True");
     site.settle();
@@ -307,7 +307,7 @@ fn a_work_that_is_through_goes_after_its_time() {
         work("plain", None, "True").build(),
         owned.build(),
     ];
-    let mut site = Site::new(Parts { work: true, ..Parts::NONE }, objects);
+    let mut site = Site::new(HubControllers { work: true, ..HubControllers::NONE }, objects);
     let names = |site: &Site| -> Vec<String> {
         let works = site.applier.world().in_namespace(&MANIFEST_WORK, "eu");
         works.map(|work| work.name().to_string()).collect()

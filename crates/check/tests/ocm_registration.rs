@@ -5,7 +5,7 @@ use convoy_api::kinds::LEASE;
 use convoy_api::ocm::names::MANAGED_CLUSTER;
 use convoy_api::{Object, ObjectKey};
 use convoy_check::{Applier, ApplyError};
-use convoy_plan::dialect::ocm::{Hub, Parts};
+use convoy_plan::dialect::ocm::{Hub, HubControllers};
 use convoy_plan::dialect::ocm_registration::{OcmRegistration, Options};
 use convoy_plan::{Dialect, Step, World, decide};
 use convoy_testkit::{NOW, object};
@@ -34,7 +34,7 @@ impl Site {
     }
 
     fn steps(&self) -> Vec<Step> {
-        let hub = Hub { parts: Parts::ALL };
+        let hub = Hub { parts: HubControllers::ALL };
         let (world, now) = (self.applier.world(), self.applier.now());
         let agent: Option<&dyn Dialect> = self.runs_agent.then_some(&self.agent);
         let mut steps = Vec::new();

@@ -21,10 +21,10 @@ const SOAK: i64 = 60;
 #[test]
 fn upstreams_rollout_helper_gives_the_same_answers() {
     let cases: Vec<Case> = (0..CASES).map(|seed| random_case(&mut Random(seed))).collect();
-    let answers = ask(&helper(), &cases, 1);
-    assert_eq!(answers.len(), cases.len());
+    let responses = ask(&helper(), &cases, 1);
+    assert_eq!(responses.len(), cases.len());
     let (mut same, mut compared) = (0, 0);
-    for (seed, (case, theirs)) in cases.iter().zip(&answers).enumerate() {
+    for (seed, (case, theirs)) in cases.iter().zip(&responses).enumerate() {
         let step = decision(case);
         let ours = starts(&step);
         let is_same = ours == theirs.starts;

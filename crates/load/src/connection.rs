@@ -21,7 +21,7 @@ pub(crate) struct Connection {
 
 /// Status and size of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Answer {
+pub(crate) struct ResponseSummary {
     pub(crate) code: u16,
     /// Size of the body.
     pub(crate) bytes: usize,
@@ -46,7 +46,7 @@ impl Connection {
         Ok(Self { stream, held: Vec::new(), from: 0 })
     }
 
-    pub(crate) async fn exchange(&mut self, request: &[u8]) -> Result<Answer> {
+    pub(crate) async fn exchange(&mut self, request: &[u8]) -> Result<ResponseSummary> {
         self.send(request).await?;
         let (code, end) = self.head().await?;
         let bytes = match end {
@@ -56,7 +56,7 @@ impl Connection {
             }
             End::Chunked => self.skip_chunks().await?,
         };
-        Ok(Answer { code, bytes })
+        Ok(ResponseSummary { code, bytes })
     }
 
     /// Sends a request with a streamed response, and reads its head.

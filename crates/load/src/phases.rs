@@ -9,7 +9,7 @@ use anyhow::{Result, bail, ensure};
 use serde_json::{Value, json};
 use tokio::task::LocalSet;
 
-use crate::connection::{Answer, Connection};
+use crate::connection::{Connection, ResponseSummary};
 use crate::objects::{self, Kind};
 use crate::pace::Pace;
 use crate::target::Target;
@@ -52,13 +52,13 @@ pub(crate) struct List {
     seconds: u64,
 }
 
-/// Polls at a short interval, because the time of the first answer is the result.
+/// Polls at a short interval, because the time of the first response is the result.
 pub(crate) async fn ready(target: &Target, seconds: u64) -> Result<Value> {
     let begun = Instant::now();
     let request = objects::get("/readyz");
     while begun.elapsed() < Duration::from_secs(seconds) {
         let asked = async { Connection::open(target).await?.exchange(&request).await };
-        if let Ok(Answer { code: 200, .. }) = asked.await {
+        if let Ok(ResponseSummary { code: 200, .. }) = asked.await {
             return Ok(json!({"seconds": begun.elapsed().as_secs_f64()}));
         }
         tokio::time::sleep(Duration::from_millis(2)).await;
@@ -142,11 +142,11 @@ async fn client(
             return Ok(pace);
         }
         let Some(request) = make() else { return Ok(pace) };
-        let answer = connection.exchange(&request).await?;
-        if answer.code != code {
-            bail!("unexpected status {}: {}", answer.code, String::from_utf8_lossy(&request));
+        let response = connection.exchange(&request).await?;
+        if response.code != code {
+            bail!("unexpected status {}: {}", response.code, String::from_utf8_lossy(&request));
         }
-        pace.add(sent.elapsed(), answer.bytes);
+        pace.add(sent.elapsed(), response.bytes);
     }
 }
 

@@ -120,9 +120,9 @@ async fn write(
             return Ok(());
         }
         let request = objects::create(Kind::ConfigMap, namespace, number);
-        let answer = connection.exchange(&request).await?;
-        if answer.code != 201 {
-            bail!("unexpected status {}", answer.code);
+        let response = connection.exchange(&request).await?;
+        if response.code != 201 {
+            bail!("unexpected status {}", response.code);
         }
         tally.written.set(tally.written.get() + 1);
     }

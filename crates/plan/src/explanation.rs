@@ -51,9 +51,9 @@ pub fn of_rollout<'s>(steps: &'s [Step], step: &'s Step) -> Vec<Cause<'s>> {
         (!is_whole, reason.rank(), !cause.members.is_empty(), Reverse(cause.members.len()))
     });
     let mut chain = Chain { steps, seen: BTreeSet::new(), causes: Vec::new() };
-    chain
-        .seen
-        .extend(step.holds.iter().filter_map(|hold| Some(place(step, hold.member.as_ref()?))));
+    chain.seen.extend(
+        step.holds.iter().filter_map(|hold| Some(rollout_member(step, hold.member.as_ref()?))),
+    );
     for cause in causes {
         let (reason, members) = (cause.reason, cause.members.clone());
         chain.causes.push(cause);
@@ -100,14 +100,14 @@ pub fn of_pod<'s>(step: &'s Step, pod: &str) -> Vec<Cause<'s>> {
 struct Chain<'s> {
     steps: &'s [Step],
     /// What the chain has: whoever waits for whoever waits for it is named once.
-    seen: BTreeSet<Place<'s>>,
+    seen: BTreeSet<RolloutMember<'s>>,
     causes: Vec<Cause<'s>>,
 }
 
 /// A member of a rollout.
-type Place<'s> = (&'s ObjectKey, &'s SmolStr);
+type RolloutMember<'s> = (&'s ObjectKey, &'s SmolStr);
 
-fn place<'s>(step: &'s Step, member: &'s SmolStr) -> Place<'s> {
+fn rollout_member<'s>(step: &'s Step, member: &'s SmolStr) -> RolloutMember<'s> {
     (&step.rollout, member)
 }
 
@@ -120,7 +120,7 @@ fn cause<'s>(step: &'s Step, hold: &'s Hold, depth: usize) -> Cause<'s> {
 impl<'s> Chain<'s> {
     fn hold(&mut self, step: &'s Step, hold: &'s Hold, depth: usize) {
         let is_new = match &hold.member {
-            Some(member) => self.seen.insert(place(step, member)),
+            Some(member) => self.seen.insert(rollout_member(step, member)),
             None => !self.causes.iter().any(|known| known.reason == Some(&hold.reason)),
         };
         if is_new && depth <= DEPTH_MAX {
@@ -171,7 +171,7 @@ impl<'s> Chain<'s> {
         let mut holds = step.holds.iter().filter(|hold| hold.member.as_ref() == Some(member));
         if let Some(hold) = holds.next() {
             self.hold(step, hold, depth);
-        } else if self.seen.insert(place(step, member)) {
+        } else if self.seen.insert(rollout_member(step, member)) {
             let (members, reason, until) = (vec![member], None, None);
             self.causes.push(Cause { depth, step, group: None, members, reason, until });
         }

@@ -2,13 +2,13 @@
 //! of the node. Shared by whoever places pods and whoever has to know where they could be.
 
 use convoy_api::object::member::{field, list, text};
+use convoy_api::well_known::taint::UNSCHEDULABLE;
 use serde_json::Value;
 
 use crate::taint::{Taint, Toleration};
 
 /// What a cordoned node counts as.
-pub const CORDONED: Taint<'static> =
-    Taint { key: "node.kubernetes.io/unschedulable", value: "", effect: "NoSchedule" };
+pub const CORDONED: Taint<'static> = Taint { key: UNSCHEDULABLE, value: "", effect: "NoSchedule" };
 
 /// What a pod asks of the labels and the name of its node.
 #[derive(Clone, Copy, Debug)]

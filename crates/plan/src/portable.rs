@@ -3,14 +3,13 @@
 
 use convoy_api::Object;
 use convoy_api::object::member::text;
+use convoy_api::well_known::annotation::{DEPLOYMENT_REVISION, LAST_APPLIED};
+use convoy_api::well_known::label::SLICE_MANAGED_BY;
 use serde_json::{Map, Value};
 
 /// What controllers put on objects, and what is not sent with them.
-const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
-const DEPLOYMENT_REVISION: &str = "deployment.kubernetes.io/revision";
 const JOB_UID: &str = "controller-uid";
 const BATCH_JOB_UID: &str = "batch.kubernetes.io/controller-uid";
-const SLICE_MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
 /// The type of secrets that hold a service account's token.
 const TOKEN_SECRET: &str = "kubernetes.io/service-account-token";
 

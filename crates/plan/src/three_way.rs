@@ -28,9 +28,9 @@ const KEYED: [(&str, &[&str]); 12] = [
 /// Fields below which texts are quantities: `1000m` and `1` are the same there.
 const QUANTITIES: [&str; 6] = ["requests", "limits", "hard", "capacity", "overhead", "sizeLimit"];
 
-/// Where a merge stands.
+/// Rules for the value that is being merged, which depend on the fields above it.
 #[derive(Clone, Copy, Debug)]
-struct Place<'p> {
+struct MergeContext<'p> {
     /// The field that the value is in.
     field: &'p str,
     /// Whether lists are merged by key.
@@ -48,19 +48,19 @@ struct Place<'p> {
 /// | `[x]`    | `[x]`    | `[x + default]`| `[x + default]`|
 /// | `[x]`    | `[y]`    | `[x + default]`| `[y]`          |
 pub fn merged(last: &Value, wanted: &Value, live: &Value, keyed: bool) -> Value {
-    merge(last, wanted, live, Place { field: "", keyed, is_quantity: false })
+    merge(last, wanted, live, MergeContext { field: "", keyed, is_quantity: false })
 }
 
-fn merge(last: &Value, wanted: &Value, live: &Value, place: Place<'_>) -> Value {
+fn merge(last: &Value, wanted: &Value, live: &Value, context: MergeContext<'_>) -> Value {
     match (wanted, live) {
         (Value::Object(wanted), Value::Object(live)) => {
-            Value::Object(merge_fields(last, wanted, live, place))
+            Value::Object(merge_fields(last, wanted, live, context))
         }
-        (Value::Array(wanted), Value::Array(live)) => match key_of(wanted, place) {
-            Some(key) => Value::Array(merge_by_key(last, wanted, live, key, place)),
-            None => merge_whole(last, wanted, live, place),
+        (Value::Array(wanted), Value::Array(live)) => match key_of(wanted, context) {
+            Some(key) => Value::Array(merge_by_key(last, wanted, live, key, context)),
+            None => merge_whole(last, wanted, live, context),
         },
-        _ if is_same(wanted, live, place) => live.clone(),
+        _ if is_same(wanted, live, context) => live.clone(),
         _ => without_nulls(wanted),
     }
 }
@@ -69,7 +69,7 @@ fn merge_fields(
     last: &Value,
     wanted: &Map<String, Value>,
     live: &Map<String, Value>,
-    place: Place<'_>,
+    context: MergeContext<'_>,
 ) -> Map<String, Value> {
     let mut merged = live.clone();
     for (name, _) in last.as_object().into_iter().flatten() {
@@ -78,10 +78,10 @@ fn merge_fields(
         }
     }
     for (name, value) in wanted {
-        let below = Place {
+        let below = MergeContext {
             field: name,
-            is_quantity: place.is_quantity || QUANTITIES.contains(&name.as_str()),
-            ..place
+            is_quantity: context.is_quantity || QUANTITIES.contains(&name.as_str()),
+            ..context
         };
         match live.get(name) {
             _ if value.is_null() => _ = merged.shift_remove(name),
@@ -102,7 +102,7 @@ fn merge_by_key(
     wanted: &[Value],
     live: &[Value],
     key: &str,
-    place: Place<'_>,
+    context: MergeContext<'_>,
 ) -> Vec<Value> {
     let last = last.as_array().map_or(&[][..], Vec::as_slice);
     let find = |list: &'_ [Value], element: &Value| {
@@ -112,7 +112,7 @@ fn merge_by_key(
     for element in wanted {
         let before = find(last, element).map_or(&Value::Null, |at| &last[at]);
         merged.push(match find(live, element) {
-            Some(at) => merge(before, element, &live[at], place),
+            Some(at) => merge(before, element, &live[at], context),
             None => without_nulls(element),
         });
     }
@@ -122,11 +122,11 @@ fn merge_by_key(
     merged
 }
 
-fn merge_whole(last: &Value, wanted: &[Value], live: &[Value], place: Place<'_>) -> Value {
+fn merge_whole(last: &Value, wanted: &[Value], live: &[Value], context: MergeContext<'_>) -> Value {
     let unchanged = last.as_array().is_some_and(|last| last == wanted);
     let covered = wanted.len() == live.len()
         && wanted.iter().zip(live).all(|(wanted, live)| {
-            let with_defaults = merge(wanted, wanted, live, place);
+            let with_defaults = merge(wanted, wanted, live, context);
             with_defaults == *live
         });
     if covered && (unchanged || wanted.iter().all(|value| !value.is_object())) {
@@ -136,8 +136,8 @@ fn merge_whole(last: &Value, wanted: &[Value], live: &[Value], place: Place<'_>)
 }
 
 /// The key by which a list is merged, if all its elements have one.
-fn key_of<'k>(wanted: &[Value], place: Place<'_>) -> Option<&'k str> {
-    let (_, keys) = KEYED.iter().find(|(field, _)| place.keyed && *field == place.field)?;
+fn key_of<'k>(wanted: &[Value], context: MergeContext<'_>) -> Option<&'k str> {
+    let (_, keys) = KEYED.iter().find(|(field, _)| context.keyed && *field == context.field)?;
     let has = |key: &&&str| wanted.iter().all(|element| element.get(**key).is_some());
     keys.iter().find(has).copied()
 }
@@ -151,7 +151,7 @@ fn has_key(one: &Value, other: &Value, key: &str) -> bool {
 }
 
 /// Whether two values mean the same.
-fn is_same(wanted: &Value, live: &Value, place: Place<'_>) -> bool {
+fn is_same(wanted: &Value, live: &Value, context: MergeContext<'_>) -> bool {
     let amount = |value: &Value| -> Option<Quantity> {
         match value {
             Value::String(text) => text.parse().ok(),
@@ -160,7 +160,7 @@ fn is_same(wanted: &Value, live: &Value, place: Place<'_>) -> bool {
         }
     };
     wanted == live
-        || place.is_quantity && amount(wanted).is_some_and(|wanted| amount(live) == Some(wanted))
+        || context.is_quantity && amount(wanted).is_some_and(|wanted| amount(live) == Some(wanted))
 }
 
 /// Whether a server leaves a value out when it stores the object: it says nothing.

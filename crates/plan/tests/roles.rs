@@ -152,7 +152,7 @@ fn granted_by_ocm() -> Vec<Value> {
 
 fn files() -> Vec<(&'static str, String)> {
     let (skyhook, fleet) = (Skyhook::new(), Hub::default());
-    let hub = ocm::Hub { parts: ocm::Parts::ALL };
+    let hub = ocm::Hub { parts: ocm::HubControllers::ALL };
     let work = OcmAgent::new(ocm_agent::Options::new("any", ""));
     let registration = OcmRegistration::new(ocm_registration::Options::new("any"));
     let whole = |mut lines: Vec<Line>| {

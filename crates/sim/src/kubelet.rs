@@ -44,7 +44,7 @@ pub struct Addresses {
 /// How far a pod has come by an instant.
 #[derive(Debug)]
 pub struct Progress {
-    parts: Parts,
+    parts: PodContainers,
     /// Every container has ended after it was asked to: the object may go.
     pub is_over: bool,
     /// When there is something new to say, should nothing change before.
@@ -100,7 +100,7 @@ pub fn progress(
     };
     let is_over = stop.is_some_and(|stop| now >= stop.ended);
     let is_initialized = ready_to_run.is_some();
-    let mut parts = Parts { init, containers, is_initialized, is_overdue: false };
+    let mut parts = PodContainers { init, containers, is_initialized, is_overdue: false };
     parts.name_waits();
     if let Some(overdue) = overdue.filter(|overdue| *overdue <= now) {
         parts.expire(overdue);
@@ -120,7 +120,7 @@ pub fn progress(
 
 /// The containers of a pod, in the order of its specification.
 #[derive(Debug, Hash)]
-struct Parts {
+struct PodContainers {
     init: Vec<Standing>,
     containers: Vec<Standing>,
     is_initialized: bool,
@@ -128,7 +128,7 @@ struct Parts {
     is_overdue: bool,
 }
 
-impl Parts {
+impl PodContainers {
     fn next(&self) -> Option<Timestamp> {
         self.all().filter_map(|standing| standing.next).min()
     }

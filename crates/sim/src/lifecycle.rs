@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use convoy_api::object::member::{field, list, text};
+use convoy_api::well_known::taint::{NOT_READY, UNREACHABLE, UNSCHEDULABLE};
 use convoy_plan::taint::{Taint, Toleration};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -49,9 +50,6 @@ const QUARANTINE: SignedDuration = SignedDuration::from_secs(40);
 const RETRY: SignedDuration = SignedDuration::from_secs(1);
 
 /// The taints that are ours to set and take away.
-const NOT_READY: &str = "node.kubernetes.io/not-ready";
-const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
-const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
 const OURS: [&str; 3] = [NOT_READY, UNREACHABLE, UNSCHEDULABLE];
 
 impl Lifecycle {

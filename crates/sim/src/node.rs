@@ -1,6 +1,7 @@
 //! Node objects and leases as a kubelet makes them.
 
 use convoy_api::object::member::{field, list, text};
+use convoy_api::well_known::label::ZONE;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value, json};
 
@@ -66,7 +67,7 @@ pub fn node(
     .unwrap_or_default();
     if !template.zones.is_empty() {
         let zone = &template.zones[in_template as usize % template.zones.len()];
-        labels.insert("topology.kubernetes.io/zone".to_owned(), json!(zone));
+        labels.insert(ZONE.to_owned(), json!(zone));
     }
     labels.extend(template.labels.iter().map(|(key, value)| (key.clone(), json!(value))));
     let mut annotations = json!(template.annotations);

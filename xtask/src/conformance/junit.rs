@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::list::{Home, Outcome};
+use super::list::{Home, SpecResult};
 use super::suite::Ended;
 
 /// The report of all specs that ran, in one suite for each home.
@@ -19,10 +19,11 @@ pub(super) fn report(ended: &[(Home, Ended)]) -> String {
 }
 
 fn suite(text: &mut String, home: Home, cases: &[&Ended]) -> std::fmt::Result {
-    let count =
-        |counted: fn(&Outcome) -> bool| cases.iter().filter(|case| counted(&case.outcome)).count();
-    let failures = count(|outcome| matches!(outcome, Outcome::Failed(_)));
-    let skipped = count(|outcome| matches!(outcome, Outcome::Skipped(_)));
+    let count = |counted: fn(&SpecResult) -> bool| {
+        cases.iter().filter(|case| counted(&case.outcome)).count()
+    };
+    let failures = count(|outcome| matches!(outcome, SpecResult::Failed(_)));
+    let skipped = count(|outcome| matches!(outcome, SpecResult::Skipped(_)));
     let numbers =
         format!("tests=\"{}\" failures=\"{failures}\" skipped=\"{skipped}\"", cases.len());
     writeln!(text, "<testsuite name=\"convoy {home}\" {numbers}>")?;
@@ -30,9 +31,9 @@ fn suite(text: &mut String, home: Home, cases: &[&Ended]) -> std::fmt::Result {
         let head = format!("name=\"{}\" time=\"{:.3}\"", escaped(&case.spec), case.seconds);
         write!(text, "<testcase classname=\"convoy {home}\" {head}>")?;
         match &case.outcome {
-            Outcome::Passed => {}
-            Outcome::Failed(message) => write!(text, "<failure>{}</failure>", escaped(message))?,
-            Outcome::Skipped(message) => {
+            SpecResult::Passed => {}
+            SpecResult::Failed(message) => write!(text, "<failure>{}</failure>", escaped(message))?,
+            SpecResult::Skipped(message) => {
                 write!(text, "<skipped message=\"{}\"/>", escaped(message))?;
             }
         }
@@ -66,7 +67,7 @@ mod tests {
     fn messages_are_escaped() {
         let ended = Ended {
             spec: "a \"b\"".to_owned(),
-            outcome: Outcome::Failed("1 < 2 & 3\n\u{1b}[0m".to_owned()),
+            outcome: SpecResult::Failed("1 < 2 & 3\n\u{1b}[0m".to_owned()),
             seconds: 0.25,
             timed_out: false,
         };

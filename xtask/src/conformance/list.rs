@@ -30,7 +30,7 @@ pub(super) enum State {
 
 /// How a spec ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(super) enum SpecResult {
     Passed,
     /// With the message of the failure.
     Failed(String),
@@ -44,7 +44,7 @@ pub(super) struct Difference {
     pub(super) key: Key,
     /// Nothing, if the list does not have the spec.
     pub(super) listed: Option<State>,
-    pub(super) outcome: Outcome,
+    pub(super) outcome: SpecResult,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -86,16 +86,15 @@ impl List {
     }
 
     /// The outcomes that are not what the list says.
-    pub(super) fn differences(&self, outcomes: &BTreeMap<Key, Outcome>) -> Vec<Difference> {
+    pub(super) fn differences(&self, outcomes: &BTreeMap<Key, SpecResult>) -> Vec<Difference> {
         let differs = outcomes.iter().filter(|(key, outcome)| match (self.0.get(key), outcome) {
-            (Some(State::Pass), Outcome::Passed) | (Some(State::Fail(_)), Outcome::Failed(_)) => {
-                false
-            }
+            (Some(State::Pass), SpecResult::Passed)
+            | (Some(State::Fail(_)), SpecResult::Failed(_)) => false,
             // It may fail as well, if somebody runs it all the same.
-            (Some(State::CannotRun(_)), outcome) => **outcome == Outcome::Passed,
+            (Some(State::CannotRun(_)), outcome) => **outcome == SpecResult::Passed,
             _ => true,
         });
-        let difference = |(key, outcome): (&Key, &Outcome)| Difference {
+        let difference = |(key, outcome): (&Key, &SpecResult)| Difference {
             key: key.clone(),
             listed: self.0.get(key).cloned(),
             outcome: outcome.clone(),
@@ -105,12 +104,12 @@ impl List {
 
     /// Takes over outcomes. Reasons stay as long as their specs do not pass; a new one is the first
     /// line of the message, for somebody to replace.
-    pub(super) fn update(&mut self, outcomes: &BTreeMap<Key, Outcome>) {
+    pub(super) fn update(&mut self, outcomes: &BTreeMap<Key, SpecResult>) {
         for Difference { key, listed: _, outcome } in self.differences(outcomes) {
             let state = match outcome {
-                Outcome::Passed => State::Pass,
-                Outcome::Failed(message) => State::Fail(first_line(&message)),
-                Outcome::Skipped(message) => State::CannotRun(first_line(&message)),
+                SpecResult::Passed => State::Pass,
+                SpecResult::Failed(message) => State::Fail(first_line(&message)),
+                SpecResult::Skipped(message) => State::CannotRun(first_line(&message)),
             };
             self.0.insert(key, state);
         }
@@ -191,9 +190,9 @@ impl Display for Difference {
             Some(State::CannotRun(reason)) => format!("listed as cannot run ({reason})"),
         };
         let outcome = match &self.outcome {
-            Outcome::Passed => "passed".to_owned(),
-            Outcome::Failed(message) => format!("failed: {}", first_line(message)),
-            Outcome::Skipped(message) => format!("was skipped: {}", first_line(message)),
+            SpecResult::Passed => "passed".to_owned(),
+            SpecResult::Failed(message) => format!("failed: {}", first_line(message)),
+            SpecResult::Skipped(message) => format!("was skipped: {}", first_line(message)),
         };
         write!(f, "{home}: {spec}\n    {listed}, {outcome}")
     }
@@ -213,7 +212,7 @@ mod tests {
         List::parse(LIST).unwrap()
     }
 
-    fn outcomes(outcomes: &[(&str, Outcome)]) -> BTreeMap<Key, Outcome> {
+    fn outcomes(outcomes: &[(&str, SpecResult)]) -> BTreeMap<Key, SpecResult> {
         let embedded = |spec: &&str| (Home::Embedded, (*spec).to_owned());
         outcomes.iter().map(|(spec, outcome)| (embedded(spec), outcome.clone())).collect()
     }
@@ -248,17 +247,17 @@ mod tests {
 
     #[test]
     fn a_difference_is_a_failure_a_pass_or_a_spec_that_nobody_listed() {
-        let failed = || Outcome::Failed("timed out\nat line 7".to_owned());
+        let failed = || SpecResult::Failed("timed out\nat line 7".to_owned());
         let same = outcomes(&[
-            ("[sig-apps] jobs [Conformance]", Outcome::Passed),
+            ("[sig-apps] jobs [Conformance]", SpecResult::Passed),
             ("[sig-apps] quota", failed()),
             ("[sig-node] logs [Conformance]", failed()),
         ]);
         assert_eq!(list().differences(&same), []);
         let other = outcomes(&[
             ("[sig-apps] jobs [Conformance]", failed()),
-            ("[sig-apps] quota", Outcome::Passed),
-            ("[sig-apps] new", Outcome::Passed),
+            ("[sig-apps] quota", SpecResult::Passed),
+            ("[sig-apps] new", SpecResult::Passed),
         ]);
         let shown: Vec<String> =
             list().differences(&other).iter().map(Difference::to_string).collect();
@@ -276,10 +275,10 @@ mod tests {
         updated.update(&outcomes(&[
             (
                 "[sig-apps] jobs [Conformance]",
-                Outcome::Failed("\n  timed\tout\nat line 7".to_owned()),
+                SpecResult::Failed("\n  timed\tout\nat line 7".to_owned()),
             ),
-            ("[sig-apps] quota", Outcome::Failed("another message".to_owned())),
-            ("[sig-apps] skipped", Outcome::Skipped("needs a cloud".to_owned())),
+            ("[sig-apps] quota", SpecResult::Failed("another message".to_owned())),
+            ("[sig-apps] skipped", SpecResult::Skipped("needs a cloud".to_owned())),
         ]));
         let state = |spec: &str| updated.0[&(Home::Embedded, spec.to_owned())].clone();
         assert_eq!(state("[sig-apps] jobs [Conformance]"), State::Fail("timed out".to_owned()));

@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::Result;
 use convoy_kubernetes::Programs;
 
-use super::list::{Home, Outcome, first_line};
+use super::list::{Home, SpecResult, first_line};
 use super::servers::Server;
 use super::suite::{Ended, Suite};
 
@@ -65,9 +65,9 @@ impl Runner {
             let mut results = results.lock().expect("no shard panicked");
             for Ended { spec, outcome, seconds, .. } in &ended {
                 let shown = match outcome {
-                    Outcome::Passed => "pass".to_owned(),
-                    Outcome::Failed(message) => format!("fail: {}", first_line(message)),
-                    Outcome::Skipped(message) => format!("skipped: {}", first_line(message)),
+                    SpecResult::Passed => "pass".to_owned(),
+                    SpecResult::Failed(message) => format!("fail: {}", first_line(message)),
+                    SpecResult::Skipped(message) => format!("skipped: {}", first_line(message)),
                 };
                 eprintln!("{home}: {spec} ({seconds:.1} s): {shown}");
             }
@@ -90,7 +90,7 @@ impl Runner {
         };
         let ended = self.suite.run(&server.kubeconfig, &batch, self.timeout, &title);
         let failed = |message: String, seconds: f64| {
-            let (spec, outcome) = (batch[0].clone(), Outcome::Failed(message));
+            let (spec, outcome) = (batch[0].clone(), SpecResult::Failed(message));
             Ended { spec, outcome, seconds, timed_out: false }
         };
         let seconds = self.timeout.as_secs_f64();

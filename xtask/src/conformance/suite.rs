@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use convoy_kubernetes::Running;
 use serde_json::Value;
 
-use super::list::{Outcome, first_line};
+use super::list::{SpecResult, first_line};
 
 /// The suite and the kubectl that some specs run.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ pub(super) struct Spec {
 #[derive(Clone, Debug)]
 pub(super) struct Ended {
     pub(super) spec: String,
-    pub(super) outcome: Outcome,
+    pub(super) outcome: SpecResult,
     pub(super) seconds: f64,
     /// Whether the timeout of the suite ended it.
     pub(super) timed_out: bool,
@@ -146,10 +146,10 @@ fn ended(report: &Value) -> Option<Ended> {
     let message = text(&report["Failure"]["Message"]);
     let state = text(&report["State"]);
     let outcome = match state {
-        "passed" => Outcome::Passed,
+        "passed" => SpecResult::Passed,
         "skipped" | "pending" if message.is_empty() => return None,
-        "skipped" | "pending" => Outcome::Skipped(message.to_owned()),
-        _ => Outcome::Failed(message.to_owned()),
+        "skipped" | "pending" => SpecResult::Skipped(message.to_owned()),
+        _ => SpecResult::Failed(message.to_owned()),
     };
     let nanoseconds = report["RunTime"].as_f64().unwrap_or_default();
     let timed_out = matches!(state, "timedout" | "interrupted" | "aborted");
@@ -187,13 +187,13 @@ mod tests {
         };
         assert!(ended(&report("skipped", "")).is_none());
         let skipped = ended(&report("skipped", "needs a cloud")).unwrap();
-        assert_eq!(skipped.outcome, Outcome::Skipped("needs a cloud".to_owned()));
+        assert_eq!(skipped.outcome, SpecResult::Skipped("needs a cloud".to_owned()));
         let late = ended(&report("timedout", "A suite timeout occurred")).unwrap();
-        assert!(late.timed_out && matches!(late.outcome, Outcome::Failed(_)));
+        assert!(late.timed_out && matches!(late.outcome, SpecResult::Failed(_)));
         let passed = ended(&report("passed", "")).unwrap();
         assert_eq!(
             (passed.spec.as_str(), passed.outcome),
-            ("[sig-apps] Job ends", Outcome::Passed)
+            ("[sig-apps] Job ends", SpecResult::Passed)
         );
         assert!((passed.seconds - 1.5).abs() < 1e-9);
         let labels = labels(&report("passed", ""));

@@ -1,7 +1,7 @@
 //! One shape of a dialect: the same role under the same name in each, JSON paths only where
 //! objects are read and written, and no way around the gate.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::{read, root, sources};
@@ -20,11 +20,25 @@ const ROLES: [&str; 10] = [
     "tests",
 ];
 
-/// Roles that know JSON paths. The others work on what these have read.
+/// Roles that know JSON paths. The others work on what these have read. `validate` and `admission`
+/// look at objects that could not be read, or not yet, and name the field of every problem: a path
+/// is what they are about.
 const KNOW_PATHS: [&str; 6] = ["read", "validate", "admission", "write", "status", "tests"];
 
-/// How a JSON path looks in code, beside an index by a text.
-const PATHS: [&str; 3] = [".get(\"", ".pointer(", ".get_mut(\""];
+/// How a JSON path looks in code, beside an index by a text and a call of [`HELPERS`].
+const PATHS: [&str; 8] = [
+    ".get(\"",
+    ".get_mut(\"",
+    ".pointer(",
+    "object::member",
+    ".spec_text(",
+    ".spec_member(",
+    ".status_text(",
+    ".status_member(",
+];
+
+/// Functions that look up a member of a JSON value, under whatever path they are imported.
+const HELPERS: [&str; 4] = ["field", "list", "member", "text"];
 
 /// How the key of a label, an annotation or a taint looks.
 const KEYS: [&str; 3] = [".io/", ".com/", ".sh/"];
@@ -71,6 +85,19 @@ fn is_indexed(line: &str) -> bool {
     before.into_iter().any(|letter| letter.is_alphanumeric() || "_)]".contains(letter))
 }
 
+/// Whether a line calls one of [`HELPERS`] with a value and a name. Methods of these names, which
+/// have their value before the dot, and their definitions are something else.
+fn calls_helper(line: &str) -> bool {
+    HELPERS.iter().any(|name| {
+        line.match_indices(&format!("{name}(")).any(|(at, found)| {
+            let before = line[..at].chars().last();
+            let is_whole = before.is_none_or(|it| !it.is_alphanumeric() && !"_.".contains(it));
+            let is_defined = line[..at].ends_with("fn ");
+            is_whole && !is_defined && line[at + found.len()..].contains(", ")
+        })
+    })
+}
+
 #[test]
 fn every_dialect_has_the_same_shape() {
     assert_eq!(dialects().len(), 10, "five dialects, other workloads, endpoints and three agents");
@@ -96,7 +123,9 @@ fn json_paths_stand_where_objects_are_read_and_written() {
                 continue;
             }
             for line in code(&file) {
-                let knows = PATHS.iter().any(|path| line.contains(path)) || is_indexed(&line);
+                let knows = PATHS.iter().any(|path| line.contains(path))
+                    || is_indexed(&line)
+                    || calls_helper(&line);
                 assert!(!knows, "{} knows a JSON path: {}", shown(&file), line.trim());
             }
         }
@@ -119,6 +148,27 @@ fn names_on_the_wire_stand_in_one_file_of_each_dialect() {
             }
         }
     }
+}
+
+#[test]
+fn a_name_on_the_wire_stands_in_one_place() {
+    let mut places: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for folder in ["crates/plan/src", "crates/api/src"] {
+        for file in sources(&root().join(folder), "rs") {
+            let is_test = |part: &std::ffi::OsStr| part == "tests" || part == "tests.rs";
+            if file.iter().any(is_test) {
+                continue;
+            }
+            for line in code(&file) {
+                let literals = line.split('"').skip(1).step_by(2);
+                for key in literals.filter(|text| is_key(text)) {
+                    places.entry(key.to_owned()).or_default().push(shown(&file));
+                }
+            }
+        }
+    }
+    places.retain(|_, files| files.len() > 1);
+    assert!(places.is_empty(), "keys to name once, as in api's well_known: {places:#?}");
 }
 
 #[test]

@@ -27,7 +27,7 @@ const NANO: i128 = 1_000_000_000;
 const LARGEST: i128 = i64::MAX as i128 * NANO;
 
 /// A quantity taken apart: `-1.50Gi` is negative, `1`, `50`, `Gi`.
-struct Parts<'t> {
+struct WrittenQuantity<'t> {
     negative: bool,
     /// Without leading zeros.
     whole: &'t str,
@@ -40,41 +40,41 @@ struct Parts<'t> {
 /// lists of resources. Absent if the text is no quantity.
 pub fn stored(text: &str, milli: bool) -> Option<String> {
     let text = text.trim();
-    let parts = Parts::of(text).filter(Parts::is_sound)?;
-    let format = parts.format();
+    let quantity = WrittenQuantity::of(text).filter(WrittenQuantity::is_sound)?;
+    let format = quantity.format();
     let finest = if milli { -3 } else { -9 };
-    if let Some(held) = parts.fast(text)
+    if let Some(held) = quantity.fast(text)
         && (!milli || held.scale >= finest)
         && !held.text.is_empty()
     {
         return Some(held.text.to_owned());
     }
-    let places = i32::try_from(parts.fraction.len()).ok()?;
-    let digits = format!("{}{}", parts.whole, parts.fraction);
+    let places = i32::try_from(quantity.fraction.len()).ok()?;
+    let digits = format!("{}{}", quantity.whole, quantity.fraction);
     let magnitude = if format == BINARY {
-        let digits = times(&digits, 1 << binary_power(parts.suffix)?);
+        let digits = times(&digits, 1 << binary_power(quantity.suffix)?);
         binary(&rounded_up(digits, -places, finest))
     } else {
-        let scale = exponent(parts.suffix)?.saturating_sub(places);
+        let scale = exponent(quantity.suffix)?.saturating_sub(places);
         decimal(rounded_up(digits, scale, finest), format)
     };
-    let sign = if parts.negative && magnitude != "0" { "-" } else { "" };
+    let sign = if quantity.negative && magnitude != "0" { "-" } else { "" };
     Some(format!("{sign}{magnitude}"))
 }
 
 /// What Go holds of a stored text; an absent one is all zeros.
 pub(super) fn held(text: &str) -> Held<'_> {
     let zero = Held { value: 0, scale: 0, text: "", format: "", wide: None };
-    let Some(parts) = Parts::of(text) else { return zero };
-    if let Some(held) = parts.fast(text) {
+    let Some(quantity) = WrittenQuantity::of(text) else { return zero };
+    if let Some(held) = quantity.fast(text) {
         return held;
     }
     let nanos = text.parse::<Quantity>().map_or(0, Quantity::as_nanos);
-    let nanos = clamped(nanos, parts.format());
-    Held { format: parts.format(), wide: Some((nanos < 0, nanos.unsigned_abs())), ..zero }
+    let nanos = clamped(nanos, quantity.format());
+    Held { format: quantity.format(), wide: Some((nanos < 0, nanos.unsigned_abs())), ..zero }
 }
 
-impl<'t> Parts<'t> {
+impl<'t> WrittenQuantity<'t> {
     fn of(text: &'t str) -> Option<Self> {
         let (negative, rest) = match text.as_bytes().first()? {
             b'-' => (true, &text[1..]),

@@ -1,8 +1,11 @@
-//! Specs of Deployments, ReplicaSets, DaemonSets, StatefulSets, Jobs and CronJobs as typed views.
+//! Specs of Deployments, ReplicaSets, DaemonSets, StatefulSets, Jobs, CronJobs and
+//! PodDisruptionBudgets as typed views.
 //!
-//! The templates of pods and Jobs, the selector and the volume claim templates are left out: they are compared,
-//! hashed and copied as the JSON that arrived, and reading a view must not clone them.
+//! The templates of pods and Jobs, the selector of controllers and the volume claim templates are
+//! left out: they are compared, hashed and copied as the JSON that arrived, and reading a view must
+//! not clone them.
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde::Deserialize;
 
 use crate::text::CountOrPercent;
@@ -86,6 +89,45 @@ pub struct JobSpec {
     pub ttl_seconds_after_finished: Option<i64>,
     pub suspend: Option<bool>,
     pub pod_replacement_policy: Option<String>,
+}
+
+/// An entry of `spec.podFailurePolicy.rules` of a Job.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PodFailureRule {
+    pub action: Option<String>,
+    pub on_exit_codes: Option<ExitCodes>,
+    pub on_pod_conditions: Option<Vec<PodConditionPattern>>,
+}
+
+/// Which exit codes of which container a rule is about.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ExitCodes {
+    /// Absent: any container.
+    pub container_name: Option<String>,
+    /// `In` or `NotIn`.
+    pub operator: Option<String>,
+    pub values: Option<Vec<i64>>,
+}
+
+/// A condition of a pod that a rule is about.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+pub struct PodConditionPattern {
+    #[serde(rename = "type")]
+    pub kind: Option<String>,
+    /// Absent: `True`.
+    pub status: Option<String>,
+}
+
+/// `spec` of a PodDisruptionBudget.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PodDisruptionBudgetSpec {
+    /// Absent: no pods.
+    pub selector: Option<LabelSelector>,
+    pub max_unavailable: Option<CountOrPercent>,
+    pub min_available: Option<CountOrPercent>,
 }
 
 /// `spec` of a CronJob.

@@ -36,7 +36,7 @@ pub(super) const NAMESPACES: &[&str] =
 
 /// What an overload gets and gives.
 type Arguments<'b, 'v> = Vec<CowVal<'b, 'v>>;
-type Answer<'b, 'v> = Result<CowVal<'b, 'v>, ExecutionError>;
+type CallResult<'b, 'v> = Result<CowVal<'b, 'v>, ExecutionError>;
 
 /// The environment of every expression, built once.
 pub(super) fn environment() -> &'static Arc<Env> {

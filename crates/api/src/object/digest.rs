@@ -16,9 +16,9 @@ const PACKED_MAX: usize = 512;
 /// Longer names are nobody's, and leave the rest of the object to be read in the JSON.
 const NAME_MAX: usize = 1024;
 
-/// The parts of an object that are packed, in their order.
+/// The sections of an object that are packed, in their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum DigestSection {
     Labels,
     Annotations,
     /// The direct members of `spec`.
@@ -33,15 +33,15 @@ pub(super) enum Part {
     Taints,
 }
 
-const PARTS: usize = 7;
+const SECTIONS: usize = 7;
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Digest {
-    /// Part by part.
+    /// Section by section.
     slots: Box<[Slot]>,
     text: Box<str>,
-    /// Where each part ends.
-    ends: [u32; PARTS],
+    /// Where each section ends.
+    ends: [u32; SECTIONS],
     /// The instants at which the conditions took their status.
     transitions: Box<[Option<Timestamp>]>,
     /// Something could not be packed, so that what is not found here may be there all the same.
@@ -131,22 +131,25 @@ impl Digest {
         }
     }
 
-    pub(super) fn find(&self, part: Part, name: &str) -> Found<'_> {
+    pub(super) fn find(&self, section: DigestSection, name: &str) -> Found<'_> {
         let tail = tail(name);
         let is_it = |slot: &&Slot| {
             slot.tail == tail && usize::from(slot.name) == name.len() && self.name(**slot) == name
         };
-        match self.slots(part).iter().find(is_it) {
+        match self.slots(section).iter().find(is_it) {
             Some(slot) => self.value(*slot),
             None if self.is_partial => Found::Elsewhere,
             None => Found::Absent,
         }
     }
 
-    /// Names and values of a part, in the order in which they are written; none where not all
+    /// Names and values of a section, in the order in which they are written; none where not all
     /// of them are here.
-    pub(super) fn pairs(&self, part: Part) -> Option<impl Iterator<Item = (&str, Found<'_>)>> {
-        let slots = self.slots(part).iter();
+    pub(super) fn pairs(
+        &self,
+        section: DigestSection,
+    ) -> Option<impl Iterator<Item = (&str, Found<'_>)>> {
+        let slots = self.slots(section).iter();
         (!self.is_partial).then(|| slots.map(|slot| (self.name(*slot), self.value(*slot))))
     }
 
@@ -155,8 +158,8 @@ impl Digest {
         self.transitions.get(at).copied().flatten()
     }
 
-    fn slots(&self, part: Part) -> &[Slot] {
-        let at = part as usize;
+    fn slots(&self, section: DigestSection) -> &[Slot] {
+        let at = section as usize;
         let start = if at == 0 { 0 } else { self.ends[at - 1] };
         &self.slots[start as usize..self.ends[at] as usize]
     }
@@ -246,34 +249,34 @@ mod tests {
             "odd", {"type": "Ready", "status": "False"}, {"type": "Open"}]});
         let digest = Digest::of(&metadata, &json!({"nodeName": "n", "taints": []}), &status);
         let cases = [
-            (Part::Labels, "a", Found::Text("1")),
-            (Part::Labels, "b", Found::NoText),
-            (Part::Labels, "c", Found::Text("")),
-            (Part::Labels, "short", Found::Absent),
-            (Part::Annotations, "long", Found::Elsewhere),
-            (Part::Annotations, "short", Found::Text("s")),
-            (Part::Spec, "nodeName", Found::Text("n")),
-            (Part::Spec, "taints", Found::NoText),
-            (Part::Status, "phase", Found::Text("Running")),
-            (Part::Conditions, "Ready", Found::Text("True")),
-            (Part::Conditions, "Open", Found::NoText),
-            (Part::Conditions, "Closed", Found::Absent),
+            (DigestSection::Labels, "a", Found::Text("1")),
+            (DigestSection::Labels, "b", Found::NoText),
+            (DigestSection::Labels, "c", Found::Text("")),
+            (DigestSection::Labels, "short", Found::Absent),
+            (DigestSection::Annotations, "long", Found::Elsewhere),
+            (DigestSection::Annotations, "short", Found::Text("s")),
+            (DigestSection::Spec, "nodeName", Found::Text("n")),
+            (DigestSection::Spec, "taints", Found::NoText),
+            (DigestSection::Status, "phase", Found::Text("Running")),
+            (DigestSection::Conditions, "Ready", Found::Text("True")),
+            (DigestSection::Conditions, "Open", Found::NoText),
+            (DigestSection::Conditions, "Closed", Found::Absent),
         ];
-        for (part, name, want) in cases {
-            assert_eq!(digest.find(part, name), want, "{part:?} {name}");
+        for (section, name, want) in cases {
+            assert_eq!(digest.find(section, name), want, "{section:?} {name}");
         }
         assert_eq!(digest.generation, 4);
         assert!(matches!(digest.deletion, Deletion::Since(None)));
         let kinds: Vec<&str> =
-            digest.pairs(Part::Conditions).unwrap().map(|(kind, _)| kind).collect();
+            digest.pairs(DigestSection::Conditions).unwrap().map(|(kind, _)| kind).collect();
         assert_eq!(kinds, ["Ready", "", "Ready", "Open"]);
     }
 
     #[test]
     fn what_is_no_object_has_an_empty_digest() {
         let digest = Digest::of(&json!([1]), &json!("spec"), &Value::Null);
-        assert_eq!(digest.find(Part::Labels, "a"), Found::Absent);
-        assert_eq!(digest.pairs(Part::Conditions).unwrap().count(), 0);
+        assert_eq!(digest.find(DigestSection::Labels, "a"), Found::Absent);
+        assert_eq!(digest.pairs(DigestSection::Conditions).unwrap().count(), 0);
         assert!(matches!(digest.deletion, Deletion::Not));
     }
 
@@ -282,8 +285,8 @@ mod tests {
         let name = "k".repeat(NAME_MAX + 1);
         let digest =
             Digest::of(&json!({"labels": {name: "1", "a": "2"}}), &Value::Null, &Value::Null);
-        assert_eq!(digest.find(Part::Labels, "a"), Found::Text("2"));
-        assert_eq!(digest.find(Part::Labels, "b"), Found::Elsewhere);
-        assert!(digest.pairs(Part::Labels).is_none());
+        assert_eq!(digest.find(DigestSection::Labels, "a"), Found::Text("2"));
+        assert_eq!(digest.find(DigestSection::Labels, "b"), Found::Elsewhere);
+        assert!(digest.pairs(DigestSection::Labels).is_none());
     }
 }

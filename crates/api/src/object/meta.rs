@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::Object;
-use super::digest::{Deletion, Found, Part};
+use super::digest::{Deletion, DigestSection, Found};
 pub use super::member::timestamp;
 use super::member::{list, member, text};
 
@@ -83,16 +83,16 @@ impl Object {
     }
 
     pub fn label(&self, key: &str) -> Option<&str> {
-        self.packed(Part::Labels, key)
+        self.packed(DigestSection::Labels, key)
     }
 
     pub fn annotation(&self, key: &str) -> Option<&str> {
-        self.packed(Part::Annotations, key)
+        self.packed(DigestSection::Annotations, key)
     }
 
     /// A direct member of `spec` that is a text.
     pub fn spec_str(&self, name: &str) -> Option<&str> {
-        self.packed(Part::Spec, name)
+        self.packed(DigestSection::Spec, name)
     }
 
     /// A direct member of `spec` that is a text; empty where there is none.
@@ -102,28 +102,28 @@ impl Object {
 
     /// A direct member of `spec`.
     pub fn spec_member(&self, name: &str) -> Option<&Value> {
-        let found = self.body.digest.find(Part::Spec, name);
+        let found = self.body.digest.find(DigestSection::Spec, name);
         (found != Found::Absent).then(|| member(self.spec(), name))?
     }
 
     /// A direct member of `status` that is a text; empty where there is none.
     pub fn status_text(&self, name: &str) -> &str {
-        self.packed(Part::Status, name).unwrap_or_default()
+        self.packed(DigestSection::Status, name).unwrap_or_default()
     }
 
     /// A direct member of `status`.
     pub fn status_member(&self, name: &str) -> Option<&Value> {
-        let found = self.body.digest.find(Part::Status, name);
+        let found = self.body.digest.find(DigestSection::Status, name);
         (found != Found::Absent).then(|| member(self.status(), name))?
     }
 
     /// `(key, value)` pairs of `metadata.labels`, in the order they were written.
     pub fn labels(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.pairs(Part::Labels)
+        self.pairs(DigestSection::Labels)
     }
 
     pub fn annotations(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.pairs(Part::Annotations)
+        self.pairs(DigestSection::Annotations)
     }
 
     pub fn has_finalizer(&self, finalizer: &str) -> bool {
@@ -142,7 +142,7 @@ impl Object {
 
     /// The entry of `status.conditions` with this type.
     pub fn condition(&self, kind: &str) -> Option<&Value> {
-        let at = match self.body.digest.pairs(Part::Conditions) {
+        let at = match self.body.digest.pairs(DigestSection::Conditions) {
             Some(mut pairs) => pairs.position(|(found, _)| found == kind)?,
             None => self.conditions().iter().position(|entry| text(entry, "type") == kind)?,
         };
@@ -151,7 +151,7 @@ impl Object {
 
     /// The status word of a condition: `True`, `False`, `Unknown`.
     pub fn condition_status(&self, kind: &str) -> Option<&str> {
-        match self.body.digest.find(Part::Conditions, kind) {
+        match self.body.digest.find(DigestSection::Conditions, kind) {
             Found::Text(word) => Some(word),
             Found::Absent | Found::NoText => None,
             Found::Elsewhere => member(self.condition(kind)?, "status")?.as_str(),
@@ -161,7 +161,8 @@ impl Object {
     /// The entries of `status.conditions` without their messages, in order.
     pub fn condition_summaries(&self) -> impl Iterator<Item = ConditionSummary<'_>> {
         let digest = &self.body.digest;
-        let packed = digest.pairs(Part::Conditions).zip(digest.pairs(Part::Reasons));
+        let packed =
+            digest.pairs(DigestSection::Conditions).zip(digest.pairs(DigestSection::Reasons));
         let rest = if packed.is_some() { &[] } else { self.conditions() };
         let word = |at| self.condition_at(at).map_or("", |entry| text(entry, "status"));
         let packed = packed.into_iter().flat_map(|(words, reasons)| words.zip(reasons)).enumerate();
@@ -176,7 +177,7 @@ impl Object {
 
     /// Whether `spec.taints` has one with this key.
     pub fn has_taint(&self, key: &str) -> bool {
-        match self.body.digest.find(Part::Taints, key) {
+        match self.body.digest.find(DigestSection::Taints, key) {
             Found::Text(_) | Found::NoText => true,
             Found::Absent => false,
             Found::Elsewhere => {
@@ -194,37 +195,38 @@ impl Object {
         list(self.status(), "conditions")
     }
 
-    /// A text of a part, wherever it is kept.
-    fn packed(&self, part: Part, name: &str) -> Option<&str> {
-        match self.body.digest.find(part, name) {
+    /// A text of a section, wherever it is kept.
+    fn packed(&self, section: DigestSection, name: &str) -> Option<&str> {
+        match self.body.digest.find(section, name) {
             Found::Text(text) => Some(text),
             Found::Absent | Found::NoText => None,
-            Found::Elsewhere => member(self.part(part)?, name)?.as_str(),
+            Found::Elsewhere => member(self.section(section)?, name)?.as_str(),
         }
     }
 
-    /// The texts of a part and their names, in the order in which they are written.
-    fn pairs(&self, part: Part) -> impl Iterator<Item = (&str, &str)> {
-        let packed = self.body.digest.pairs(part);
-        let rest = if packed.is_some() { None } else { self.part(part).and_then(Value::as_object) };
+    /// The texts of a section and their names, in the order in which they are written.
+    fn pairs(&self, section: DigestSection) -> impl Iterator<Item = (&str, &str)> {
+        let packed = self.body.digest.pairs(section);
+        let rest =
+            if packed.is_some() { None } else { self.section(section).and_then(Value::as_object) };
         let packed = packed.into_iter().flatten().filter_map(move |(name, found)| match found {
             Found::Text(text) => Some((name, text)),
             Found::Absent | Found::NoText => None,
-            Found::Elsewhere => Some((name, member(self.part(part)?, name)?.as_str()?)),
+            Found::Elsewhere => Some((name, member(self.section(section)?, name)?.as_str()?)),
         });
         let rest = rest.into_iter().flatten();
         packed.chain(rest.filter_map(|(name, value)| Some((name.as_str(), value.as_str()?))))
     }
 
-    /// A part in the JSON.
-    fn part(&self, part: Part) -> Option<&Value> {
-        match part {
-            Part::Labels => member(self.metadata(), "labels"),
-            Part::Annotations => member(self.metadata(), "annotations"),
-            Part::Spec => Some(self.spec()),
-            Part::Status => Some(self.status()),
-            Part::Conditions | Part::Reasons => self.status_member("conditions"),
-            Part::Taints => self.spec_member("taints"),
+    /// A section in the JSON.
+    fn section(&self, section: DigestSection) -> Option<&Value> {
+        match section {
+            DigestSection::Labels => member(self.metadata(), "labels"),
+            DigestSection::Annotations => member(self.metadata(), "annotations"),
+            DigestSection::Spec => Some(self.spec()),
+            DigestSection::Status => Some(self.status()),
+            DigestSection::Conditions | DigestSection::Reasons => self.status_member("conditions"),
+            DigestSection::Taints => self.spec_member("taints"),
         }
     }
 }

@@ -48,7 +48,7 @@ const STRUCTURE: &[&str] = &[
 ];
 
 /// Everything for which an API server would refuse `crd`, or serve it without its schema.
-/// Each line names the version and the place in its schema.
+/// Each line names the version and the position in its schema.
 pub fn structural_errors(crd: &CustomResourceDefinition) -> Vec<String> {
     let mut errors = Vec::new();
     let storage = crd.spec.versions.iter().filter(|version| version.storage).count();
@@ -65,7 +65,7 @@ pub fn structural_errors(crd: &CustomResourceDefinition) -> Vec<String> {
         };
         let schema = serde_json::to_value(schema).unwrap_or_default();
         let mut check = Check { errors: Vec::new(), compiled: Vec::new() };
-        check.node(&schema, Place::root());
+        check.node(&schema, SchemaPosition::root());
         if check.errors.is_empty() {
             check.errors = check.compiled;
         }
@@ -74,9 +74,9 @@ pub fn structural_errors(crd: &CustomResourceDefinition) -> Vec<String> {
     errors
 }
 
-/// A node's place in the schema, and what holds there.
+/// A node's position in the schema, and what holds there.
 #[derive(Clone)]
-struct Place {
+struct SchemaPosition {
     path: String,
     level: Level,
     /// The list or map below which old and new elements cannot be matched.
@@ -90,7 +90,7 @@ enum Level {
     Item,
 }
 
-impl Place {
+impl SchemaPosition {
     fn root() -> Self {
         Self { path: "openAPIV3Schema".to_owned(), level: Level::Root, uncorrelatable: None }
     }
@@ -108,23 +108,23 @@ struct Check {
 }
 
 impl Check {
-    fn error(&mut self, place: &Place, keyword: &str, message: &str) {
-        self.errors.push(format!("{}.{keyword}: {message}", place.path));
+    fn error(&mut self, position: &SchemaPosition, keyword: &str, message: &str) {
+        self.errors.push(format!("{}.{keyword}: {message}", position.path));
     }
 
-    fn node(&mut self, schema: &Value, place: Place) {
-        self.keywords(schema, &place);
-        self.kind(schema, &place);
-        self.lists(schema, &place);
-        self.combinators(schema, schema, &place);
-        self.default(schema, &place);
-        self.rules(schema, &place);
+    fn node(&mut self, schema: &Value, position: SchemaPosition) {
+        self.keywords(schema, &position);
+        self.kind(schema, &position);
+        self.lists(schema, &position);
+        self.combinators(schema, schema, &position);
+        self.default(schema, &position);
+        self.rules(schema, &position);
         for (name, property) in schema["properties"].as_object().into_iter().flatten() {
-            let below = place.below(&format!("properties[{name}]"), Level::Field);
+            let below = position.below(&format!("properties[{name}]"), Level::Field);
             match name.as_str() {
-                "metadata" if place.level == Level::Root => self.metadata(property, &below),
+                "metadata" if position.level == Level::Root => self.metadata(property, &below),
                 "apiVersion" | "kind"
-                    if place.level == Level::Root && property["type"] != "string" =>
+                    if position.level == Level::Root && property["type"] != "string" =>
                 {
                     self.error(&below, "type", "must be string");
                 }
@@ -132,136 +132,152 @@ impl Check {
             }
         }
         if schema["additionalProperties"].is_object() {
-            let below = place.below("additionalProperties", Level::Field);
+            let below = position.below("additionalProperties", Level::Field);
             self.node(&schema["additionalProperties"], below);
         }
         if schema["items"].is_object() {
-            let mut below = place.below("items", Level::Item);
+            let mut below = position.below("items", Level::Item);
             if schema["x-kubernetes-list-type"] != "map" {
-                below.uncorrelatable.get_or_insert(place.path);
+                below.uncorrelatable.get_or_insert(position.path);
             }
             self.node(&schema["items"], below);
         }
     }
 
-    fn keywords(&mut self, schema: &Value, place: &Place) {
+    fn keywords(&mut self, schema: &Value, position: &SchemaPosition) {
         for keyword in FORBIDDEN {
             if schema.get(keyword).is_some_and(|value| *value != json!(false)) {
-                self.error(place, keyword, "Forbidden: not supported");
+                self.error(position, keyword, "Forbidden: not supported");
             }
         }
         if schema["uniqueItems"] == true {
-            self.error(place, "uniqueItems", "Forbidden: uniqueItems cannot be set to true since the runtime complexity becomes quadratic");
+            self.error(position, "uniqueItems", "Forbidden: uniqueItems cannot be set to true since the runtime complexity becomes quadratic");
         }
         if let Some(pattern) = schema["pattern"].as_str()
             && regex::Regex::new(pattern).is_err()
         {
-            self.error(place, "pattern", "must be a valid regular expression");
+            self.error(position, "pattern", "must be a valid regular expression");
         }
         let additional = &schema["additionalProperties"];
         let has_properties = schema["properties"].as_object().is_some_and(|map| !map.is_empty());
         if !additional.is_null() && *additional != json!(true) && has_properties {
             self.error(
-                place,
+                position,
                 "additionalProperties",
                 "Forbidden: additionalProperties and properties are mutual exclusive",
             );
         }
         if *additional == json!(false) {
-            self.error(place, "additionalProperties", "Forbidden: must not be false");
+            self.error(position, "additionalProperties", "Forbidden: must not be false");
         }
-        if !additional.is_null() && place.level == Level::Root {
-            self.error(place, "additionalProperties", "Forbidden: must not be used at the root");
+        if !additional.is_null() && position.level == Level::Root {
+            self.error(position, "additionalProperties", "Forbidden: must not be used at the root");
         }
         if schema["x-kubernetes-preserve-unknown-fields"] == json!(false) {
-            self.error(place, "x-kubernetes-preserve-unknown-fields", "must be true or undefined");
+            self.error(
+                position,
+                "x-kubernetes-preserve-unknown-fields",
+                "must be true or undefined",
+            );
         }
     }
 
-    fn kind(&mut self, schema: &Value, place: &Place) {
+    fn kind(&mut self, schema: &Value, position: &SchemaPosition) {
         let kind = schema["type"].as_str().unwrap_or_default();
         let is = |keyword: &str| schema[keyword] == json!(true);
         let int_or_string = is("x-kubernetes-int-or-string");
         if kind.is_empty() && !int_or_string && !is("x-kubernetes-preserve-unknown-fields") {
-            let of = match place.level {
+            let of = match position.level {
                 Level::Root => "at the root",
                 Level::Item => "for specified array items",
                 Level::Field => "for specified object fields",
             };
-            self.error(place, "type", &format!("Required value: must not be empty {of}"));
+            self.error(position, "type", &format!("Required value: must not be empty {of}"));
         }
-        if place.level == Level::Root && !kind.is_empty() && kind != "object" {
-            self.error(place, "type", "must be object at the root");
+        if position.level == Level::Root && !kind.is_empty() && kind != "object" {
+            self.error(position, "type", "must be object at the root");
         }
         if int_or_string && !kind.is_empty() {
-            self.error(place, "type", "must be empty if x-kubernetes-int-or-string is true");
+            self.error(position, "type", "must be empty if x-kubernetes-int-or-string is true");
         }
         if is("x-kubernetes-embedded-resource") && kind != "object" {
-            self.error(place, "type", "must be object if x-kubernetes-embedded-resource is true");
+            self.error(
+                position,
+                "type",
+                "must be object if x-kubernetes-embedded-resource is true",
+            );
         }
         if kind == "array" && !schema["items"].is_object() {
-            self.error(place, "items", "Required value: must be specified");
+            self.error(position, "items", "Required value: must be specified");
         }
         for keyword in ["x-kubernetes-preserve-unknown-fields", "x-kubernetes-embedded-resource"] {
             if int_or_string && is(keyword) {
-                self.error(place, keyword, "must be false if x-kubernetes-int-or-string is true");
+                self.error(
+                    position,
+                    keyword,
+                    "must be false if x-kubernetes-int-or-string is true",
+                );
             }
         }
     }
 
-    fn lists(&mut self, schema: &Value, place: &Place) {
+    fn lists(&mut self, schema: &Value, position: &SchemaPosition) {
         let keys: Vec<_> =
             schema["x-kubernetes-list-map-keys"].as_array().into_iter().flatten().collect();
         match schema["x-kubernetes-list-type"].as_str() {
             None if keys.is_empty() => {}
             Some(_) if schema["type"] != "array" => {
-                self.error(place, "type", "must be array if x-kubernetes-list-type is specified");
+                self.error(
+                    position,
+                    "type",
+                    "must be array if x-kubernetes-list-type is specified",
+                );
             }
             Some("map") if keys.is_empty() => {
                 self.error(
-                    place,
+                    position,
                     "x-kubernetes-list-map-keys",
                     "Required value: must not be empty if x-kubernetes-list-type is map",
                 );
             }
-            Some("map") => self.keys(&schema["items"], &keys, place),
-            Some("set" | "atomic") if keys.is_empty() => self.set(schema, place),
+            Some("map") => self.keys(&schema["items"], &keys, position),
+            Some("set" | "atomic") if keys.is_empty() => self.set(schema, position),
             Some("set" | "atomic") | None => {
                 self.error(
-                    place,
+                    position,
                     "x-kubernetes-list-type",
                     "must be map if x-kubernetes-list-map-keys is non-empty",
                 );
             }
             Some(_) => self.error(
-                place,
+                position,
                 "x-kubernetes-list-type",
                 "supported values: \"atomic\", \"set\", \"map\"",
             ),
         }
         if !schema["x-kubernetes-map-type"].is_null() && schema["type"] != "object" {
-            self.error(place, "type", "must be object if x-kubernetes-map-type is specified");
+            self.error(position, "type", "must be object if x-kubernetes-map-type is specified");
         }
     }
 
-    fn set(&mut self, schema: &Value, place: &Place) {
+    fn set(&mut self, schema: &Value, position: &SchemaPosition) {
         let items = &schema["items"];
         if schema["x-kubernetes-list-type"] == "set"
             && items["type"] == "object"
             && items["x-kubernetes-map-type"] != "atomic"
         {
             self.error(
-                place,
+                position,
                 "items.x-kubernetes-map-type",
                 "must be atomic as item of a list with x-kubernetes-list-type=set",
             );
         }
     }
 
-    fn keys(&mut self, items: &Value, keys: &[&Value], place: &Place) {
+    fn keys(&mut self, items: &Value, keys: &[&Value], position: &SchemaPosition) {
         if items["type"] != "object" {
             self.error(
-                place,
+                position,
                 "items.type",
                 "must be object if parent array's x-kubernetes-list-type is map",
             );
@@ -272,32 +288,32 @@ impl Check {
                 items["required"].as_array().is_some_and(|names| names.contains(&json!(key)));
             if property.is_null() {
                 self.error(
-                    place,
+                    position,
                     "x-kubernetes-list-map-keys",
                     "entries must all be names of item properties",
                 );
             } else if property["type"] == "array" || property["type"] == "object" {
                 self.error(
-                    place,
+                    position,
                     "items.properties",
                     "must be a scalar type if parent array's x-kubernetes-list-type is map",
                 );
             } else if !is_required && property["default"].is_null() {
-                self.error(place, &format!("items.properties[{key}].default"), "Required value: this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property");
+                self.error(position, &format!("items.properties[{key}].default"), "Required value: this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property");
             }
         }
     }
 
-    fn metadata(&mut self, schema: &Value, place: &Place) {
+    fn metadata(&mut self, schema: &Value, position: &SchemaPosition) {
         let properties = schema["properties"].as_object().into_iter().flatten();
         let is_name = |name: &str| name == "name" || name == "generateName";
         if schema["type"] != "object" || properties.into_iter().any(|(name, _)| !is_name(name)) {
-            self.errors.push(format!("{}: Forbidden: must not specify anything other than name and generateName, but metadata is implicitly specified", place.path));
+            self.errors.push(format!("{}: Forbidden: must not specify anything other than name and generateName, but metadata is implicitly specified", position.path));
         }
     }
 
     /// Branches of `schema`, each of which may only speak of what `outside` has declared.
-    fn combinators(&mut self, schema: &Value, outside: &Value, place: &Place) {
+    fn combinators(&mut self, schema: &Value, outside: &Value, position: &SchemaPosition) {
         let either = json!([{"type": "integer"}, {"type": "string"}]);
         for keyword in ["allOf", "anyOf", "oneOf"] {
             let branches = schema[keyword].as_array().into_iter().flatten();
@@ -311,38 +327,38 @@ impl Check {
                 self.branch(
                     branch,
                     outside,
-                    &place.below(&format!("{keyword}[{index}]"), place.level),
+                    &position.below(&format!("{keyword}[{index}]"), position.level),
                 );
             }
         }
         if schema["not"].is_object() {
-            self.branch(&schema["not"], outside, &place.below("not", place.level));
+            self.branch(&schema["not"], outside, &position.below("not", position.level));
         }
     }
 
-    fn branch(&mut self, branch: &Value, outside: &Value, place: &Place) {
+    fn branch(&mut self, branch: &Value, outside: &Value, position: &SchemaPosition) {
         for keyword in STRUCTURE {
             let empty = [json!(null), json!(false), json!("")];
             if !empty.contains(&branch[keyword]) {
-                self.error(place, keyword, "Forbidden: must be undefined to be structural");
+                self.error(position, keyword, "Forbidden: must be undefined to be structural");
             }
         }
-        self.keywords(branch, place);
+        self.keywords(branch, position);
         for (name, property) in branch["properties"].as_object().into_iter().flatten() {
-            let below = place.below(&format!("properties[{name}]"), Level::Field);
+            let below = position.below(&format!("properties[{name}]"), Level::Field);
             match outside["properties"].get(name) {
                 Some(outside) => self.branch(property, outside, &below),
-                None => self.errors.push(format!("{}: Required value: because it is defined in {} it must be defined outside of it too", below.path, place.path)),
+                None => self.errors.push(format!("{}: Required value: because it is defined in {} it must be defined outside of it too", below.path, position.path)),
             }
         }
         if branch["items"].is_object() {
-            self.branch(&branch["items"], &outside["items"], &place.below("items", Level::Item));
+            self.branch(&branch["items"], &outside["items"], &position.below("items", Level::Item));
         }
-        self.combinators(branch, outside, place);
+        self.combinators(branch, outside, position);
     }
 
     /// A default is pruned, defaulted and valid itself.
-    fn default(&mut self, schema: &Value, place: &Place) {
+    fn default(&mut self, schema: &Value, position: &SchemaPosition) {
         let Some(default) = schema.get("default") else { return };
         let node = Node::compile(schema);
         let mut stored = default.clone();
@@ -350,18 +366,18 @@ impl Check {
             Schema::from_json(&json!({"type": "object", "properties": {"value": schema}}));
         let mut object = json!({"value": stored});
         if !wrapped.prune(&mut object).is_empty() {
-            self.error(place, "default", "must not have unknown fields");
+            self.error(position, "default", "must not have unknown fields");
         }
         if super::defaulting::fill(&node, &mut stored, &mut SizeBudget::new(DEFAULT_MAX)).is_err() {
             let error = format!("must not grow by more than {DEFAULT_MAX} bytes by other defaults");
-            self.error(place, "default", &error);
+            self.error(position, "default", &error);
             return;
         }
         for error in values::validate(&node, &stored) {
-            self.error(place, "default", &error.message);
+            self.error(position, "default", &error.message);
         }
         for error in super::rules::validate(&node, &stored, None) {
-            self.error(place, "default", &error.message);
+            self.error(position, "default", &error.message);
         }
     }
 }

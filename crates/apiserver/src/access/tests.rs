@@ -1,8 +1,8 @@
 //! Access as a whole: through requests, as clients meet it.
 
-mod answers;
 mod granting;
 mod naive;
+mod responses;
 mod tokens;
 
 use std::sync::Arc;

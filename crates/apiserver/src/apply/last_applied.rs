@@ -1,6 +1,7 @@
 //! The annotation of kubectl's client-side apply, for objects that move to server-side apply.
 //! Only the field manager `kubectl` is treated like this.
 
+use convoy_api::well_known::annotation::LAST_APPLIED as ANNOTATION;
 use serde_json::{Map, Value};
 
 use super::check::{Duplicates, check};
@@ -11,7 +12,6 @@ use super::own::set_of;
 use super::{Context, same};
 
 const KUBECTL: &str = "kubectl";
-const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
 /// All annotations of an object together; see the metadata rules.
 const ANNOTATIONS_BYTES_MAX: usize = 256 * 1024;
 

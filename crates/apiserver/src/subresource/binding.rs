@@ -8,8 +8,8 @@ use super::{conditions, done};
 use crate::convert::stored_form;
 use crate::handler_response::HandlerResponse;
 use crate::kinds::At;
+use crate::object_name;
 use crate::options::Options;
-use crate::place;
 use crate::resource_request::ResourceRequest;
 use crate::status::{ApiResult, Status};
 use crate::write::together;
@@ -23,7 +23,7 @@ pub(crate) async fn create(request: &ResourceRequest) -> ApiResult<HandlerRespon
     if !is_bare && metadata::text(&binding, "name") != request.target.name {
         return Err(Status::bad_request("name in URL does not match name in Binding object"));
     }
-    place::settle(request, &mut binding)?;
+    object_name::settle(request, &mut binding)?;
     let name = metadata::text(&binding, "name").to_owned();
     check(&binding)?;
     let pods = super::plain(request, "", "pods", &name);

@@ -10,7 +10,7 @@ use crate::convert::stored_form;
 use crate::handler_response::HandlerResponse;
 use crate::kinds::selects;
 use crate::object_meta::Entry;
-use crate::place;
+use crate::object_name;
 use crate::resource_request::ResourceRequest;
 use crate::status::{ApiResult, Status};
 use crate::surroundings::seconds;
@@ -40,7 +40,7 @@ pub(super) async fn create(request: &ResourceRequest) -> ApiResult<HandlerRespon
     if metadata::text(&eviction, "name") != *name {
         return Err(Status::bad_request("name in URL does not match name in Eviction object"));
     }
-    place::settle(request, &mut eviction)?;
+    object_name::settle(request, &mut eviction)?;
     let mut options = DeleteOptions::from_value(&eviction["deleteOptions"])?;
     options.dry_run |= request.query.dry_run("CreateOptions.meta.k8s.io")?;
     let pods = plain(request, "", "pods", name);

@@ -18,7 +18,7 @@ const API_VERSION: &str = "autoscaling/v1";
 
 /// Where an object keeps its replicas, as JSON pointers.
 #[derive(Debug)]
-struct Places {
+struct ScalePaths {
     wanted: String,
     present: String,
     /// None where a selector is an object that has to be spelled as text.
@@ -49,9 +49,9 @@ async fn get(request: &ResourceRequest) -> ApiResult<HandlerResponse> {
 async fn update(request: &ResourceRequest) -> ApiResult<HandlerResponse> {
     let options = Options::of(request)?;
     let mut scale = reading::other(request, API_VERSION, "Scale")?;
-    crate::place::settle(request, &mut scale)?;
-    let places = Places::of(&request.resource);
-    let change = |current: &Value| set(&places, current, &scale);
+    crate::object_name::settle(request, &mut scale)?;
+    let paths = ScalePaths::of(&request.resource);
+    let change = |current: &Value| set(&paths, current, &scale);
     respond(request, write::modify(request, &request.target.name, &options, change).await?).await
 }
 
@@ -62,16 +62,16 @@ async fn apply(request: &ResourceRequest, options: &Options) -> ApiResult<Handle
     let config = decode::decode_yaml(shape, &request.body)
         .map_err(|error| Status::bad_request(format!("error decoding YAML: {error}")))?;
     let mut config = config.value;
-    crate::place::settle(request, &mut config)?;
-    let places = Places::of(&request.resource);
-    let replicas: Vec<&str> = places.wanted.split('/').skip(1).collect();
+    crate::object_name::settle(request, &mut config)?;
+    let paths = ScalePaths::of(&request.resource);
+    let replicas: Vec<&str> = paths.wanted.split('/').skip(1).collect();
     let options = Options { tracks: false, ..options.clone() };
     let change = |current: &Value| {
         let before = scale_of(&request.resource, current)?;
         let (mut scale, owners) =
             managed::apply_scale(request, &options, (current, before), &config, &replicas)?;
         metadata::of(&mut scale).shift_remove("resourceVersion");
-        let mut wanted = set(&places, current, &scale)?;
+        let mut wanted = set(&paths, current, &scale)?;
         let metadata = metadata::of(&mut wanted.object);
         match owners {
             Some(owners) => drop(metadata.insert("managedFields".to_owned(), owners)),
@@ -89,7 +89,7 @@ async fn patch_scale(request: &ResourceRequest) -> ApiResult<HandlerResponse> {
     {
         return apply(request, &options).await;
     }
-    let places = Places::of(&request.resource);
+    let paths = ScalePaths::of(&request.resource);
     let change = |current: &Value| {
         let before = scale_of(&request.resource, current)?;
         let mut scale = patched(request, &before)?;
@@ -97,7 +97,7 @@ async fn patch_scale(request: &ResourceRequest) -> ApiResult<HandlerResponse> {
         if scale["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"] {
             metadata::of(&mut scale).shift_remove("resourceVersion");
         }
-        set(&places, current, &scale)
+        set(&paths, current, &scale)
     };
     respond(request, write::modify(request, &request.target.name, &options, change).await?).await
 }
@@ -118,7 +118,7 @@ fn patched(request: &ResourceRequest, scale: &Value) -> ApiResult<Value> {
 }
 
 /// The object with the replicas of a scale.
-fn set(places: &Places, current: &Value, scale: &Value) -> ApiResult<Wanted> {
+fn set(paths: &ScalePaths, current: &Value, scale: &Value) -> ApiResult<Wanted> {
     let replicas = scale["spec"]["replicas"].as_i64().unwrap_or(0);
     if replicas < 0 {
         let detail = "must be greater than or equal to 0";
@@ -127,7 +127,7 @@ fn set(places: &Places, current: &Value, scale: &Value) -> ApiResult<Wanted> {
         return Err(Status::invalid_thing("Scale.autoscaling", name, &[error]));
     }
     let mut object = current.clone();
-    put(&mut object, &places.wanted, json!(replicas));
+    put(&mut object, &paths.wanted, json!(replicas));
     let metadata = metadata::of(&mut object);
     metadata.shift_remove("resourceVersion");
     for field in ["resourceVersion", "uid"] {
@@ -153,36 +153,36 @@ async fn respond(request: &ResourceRequest, written: WrittenObject) -> ApiResult
 
 /// What of an object its scale shows.
 pub(super) fn scale_of(resource: &Resource, object: &Value) -> ApiResult<Value> {
-    let places = Places::of(resource);
+    let paths = ScalePaths::of(resource);
     let mut shown = Map::new();
     for field in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
         if let Some(value) = object["metadata"].get(field) {
             shown.insert(field.to_owned(), value.clone());
         }
     }
-    let Some(wanted) = object.pointer(&places.wanted).and_then(Value::as_i64) else {
+    let Some(wanted) = object.pointer(&paths.wanted).and_then(Value::as_i64) else {
         if resource.custom.is_some() {
-            let why = format!("the spec replicas field {:?} does not exist", places.shown);
+            let why = format!("the spec replicas field {:?} does not exist", paths.shown);
             return Err(Status::internal(why));
         }
-        return Ok(scale_object(shown, 0, object, &places));
+        return Ok(scale_object(shown, 0, object, &paths));
     };
-    Ok(scale_object(shown, wanted, object, &places))
+    Ok(scale_object(shown, wanted, object, &paths))
 }
 
 fn scale_object(
     metadata: Map<String, Value>,
     wanted: i64,
     object: &Value,
-    places: &Places,
+    paths: &ScalePaths,
 ) -> Value {
     let mut spec = Map::new();
     if wanted != 0 {
         spec.insert("replicas".to_owned(), json!(wanted));
     }
-    let present = object.pointer(&places.present).and_then(Value::as_i64).unwrap_or(0);
+    let present = object.pointer(&paths.present).and_then(Value::as_i64).unwrap_or(0);
     let mut status = json!({"replicas": present});
-    let selector = match &places.selector {
+    let selector = match &paths.selector {
         Some(place) => object.pointer(place).and_then(Value::as_str).unwrap_or_default().to_owned(),
         None => selector_text(&object["spec"]["selector"]),
     };
@@ -193,7 +193,7 @@ fn scale_object(
         "status": status})
 }
 
-impl Places {
+impl ScalePaths {
     fn of(resource: &Resource) -> Self {
         let scale = resource.custom.as_ref().and_then(|custom| custom.scale.as_ref());
         match scale {

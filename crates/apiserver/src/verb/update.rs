@@ -13,7 +13,7 @@ use crate::{metadata, reading};
 pub async fn update(request: &ResourceRequest) -> ApiResult<HandlerResponse> {
     let options = Options::of(request)?;
     let mut object = reading::object(request, options.validation)?;
-    crate::place::settle(request, &mut object)?;
+    crate::object_name::settle(request, &mut object)?;
     let name = &request.target.name;
     let is_pinned = metadata::is_pinned(&object);
     let resource = &request.resource;

@@ -43,7 +43,7 @@ pub(crate) async fn commit(
         return server.commit(together(write, companions)).await;
     }
     let current = current.map(|entry| request.read(entry));
-    let _turn = server.turns.take(request.namespace()).await;
+    let _lock = server.quota_locks.lock(request.namespace()).await;
     loop {
         let snapshot = server.store.snapshot();
         let charges = charges(request, &snapshot, object, current.as_ref())?;

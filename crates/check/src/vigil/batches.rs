@@ -32,7 +32,7 @@ struct Open {
 }
 
 /// What is known of a node that a status lists.
-pub(super) struct Place<'n> {
+pub(super) struct ListedNode<'n> {
     pub(super) compartment: &'n str,
     /// It changed compartments since the loops last settled.
     pub(super) has_moved: bool,
@@ -48,7 +48,7 @@ impl Batches {
         &mut self,
         status: &Value,
         outside: impl Fn(&str) -> bool,
-        place: impl Fn(&str) -> Option<Place<'n>>,
+        listed: impl Fn(&str) -> Option<ListedNode<'n>>,
     ) -> Result<BTreeMap<&'n str, Vec<String>>, String> {
         let entries =
             |field: &str| status.get(field).and_then(Value::as_object).into_iter().flatten();
@@ -60,7 +60,7 @@ impl Batches {
             .collect();
         if std::mem::replace(&mut self.has_begun, true) {
             for (compartment, state) in &states {
-                self.check_score(compartment, state, &place)?;
+                self.check_score(compartment, state, &listed)?;
             }
         }
         self.open.retain(|name, open| {
@@ -74,8 +74,8 @@ impl Batches {
             if before.get(node) == Some(at) || outside(at) {
                 continue;
             }
-            match place(node) {
-                Some(Place { compartment, has_moved: false, .. }) => {
+            match listed(node) {
+                Some(ListedNode { compartment, has_moved: false, .. }) => {
                     let open = self.open.entry(compartment.to_owned()).or_default();
                     open.nodes.insert(node.clone(), at.clone());
                     new.entry(compartment).or_default().push(node.clone());
@@ -96,7 +96,7 @@ impl Batches {
         &mut self,
         compartment: &str,
         state: &Value,
-        place: impl Fn(&str) -> Option<Place<'n>>,
+        listed: impl Fn(&str) -> Option<ListedNode<'n>>,
     ) -> Result<(), String> {
         let number = |state: &Value, field: &str| state.get(field).and_then(Value::as_u64);
         let batch = |state: &Value| number(state, "currentBatch").unwrap_or(1);
@@ -111,7 +111,7 @@ impl Batches {
             return Err(format!("{found}, and no batch has ended"));
         };
         let names: BTreeSet<&String> = open.nodes.keys().collect();
-        let ended = names.iter().filter(|name| place(name).is_some_and(|node| node.has_ended));
+        let ended = names.iter().filter(|name| listed(name).is_some_and(|node| node.has_ended));
         let least = if open.is_disturbed { 0 } else { ended.count() };
         let most = (open.nodes.len() + open.others.len()) as u64 + open.joined;
         if size > most || size < least as u64 {

@@ -19,7 +19,7 @@ use convoy_plan::selector::Selector;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::batches::{Batches, Place};
+use super::batches::{Batches, ListedNode};
 
 const SKYHOOK: GroupKind = GroupKind::new("skyhook.nvidia.com", "Skyhook");
 const POLICY: GroupKind = GroupKind::new("skyhook.nvidia.com", "DeploymentPolicy");
@@ -34,7 +34,7 @@ pub struct Compartments {
     word: String,
     /// The node selector, once the Skyhook was seen.
     selector: Option<Selector>,
-    nodes: BTreeMap<String, Known>,
+    nodes: BTreeMap<String, TrackedNode>,
     /// Number of nodes, and the nodes in progress, by compartment. Updated incrementally, so that the
     /// cost of a write does not depend on the size of the fleet.
     members: BTreeMap<String, u64>,
@@ -59,9 +59,9 @@ pub struct Compartments {
 
 /// The last written state of a node, and its compartment.
 #[derive(Clone, Debug)]
-struct Known {
+struct TrackedNode {
     node: Object,
-    place: Option<String>,
+    compartment: Option<String>,
 }
 
 /// Number of nodes of a compartment since the loops last settled.
@@ -145,7 +145,7 @@ impl Compartments {
         self.count_members();
         let names: Vec<String> = self.sizes.keys().cloned().collect();
         for name in names {
-            let held = self.held.iter().filter(|held| self.place(held) == Some(&name));
+            let held = self.held.iter().filter(|held| self.compartment(held) == Some(&name));
             let going = count(self.in_progress(&name).len() + held.count());
             self.sizes.entry(name).and_modify(|sizes| sizes.going = going);
         }
@@ -156,29 +156,32 @@ impl Compartments {
         self.hold(&name, Some(node).filter(|_| !is_gone));
         let before = self.nodes.remove(&name);
         let word = |node: &Object| node.annotation(&self.word).map(str::to_owned);
-        if before.as_ref().is_some_and(|known| word(&known.node).is_some() && word(node).is_none())
+        if before
+            .as_ref()
+            .is_some_and(|tracked| word(&tracked.node).is_some() && word(node).is_none())
         {
             self.has_reset = true;
             self.forgetful.insert(name.clone());
             self.batches.disturb();
         }
-        if let Some(place) = before.as_ref().and_then(|known| known.place.as_ref()) {
-            self.members.entry(place.clone()).and_modify(|count| *count -= 1);
-            self.going.entry(place.clone()).and_modify(|names| _ = names.remove(&name));
+        if let Some(compartment) = before.as_ref().and_then(|tracked| tracked.compartment.as_ref())
+        {
+            self.members.entry(compartment.clone()).and_modify(|count| *count -= 1);
+            self.going.entry(compartment.clone()).and_modify(|names| _ = names.remove(&name));
         }
-        let place = if is_gone { None } else { self.count_in(node.clone()) };
+        let compartment = if is_gone { None } else { self.count_in(node.clone()) };
         match before {
-            Some(before) if before.place == place => {}
+            Some(before) if before.compartment == compartment => {}
             before => {
                 self.batches.disturb();
-                if let Some(place) = &place {
-                    self.batches.join(place);
+                if let Some(compartment) = &compartment {
+                    self.batches.join(compartment);
                 }
                 self.moved.extend(before.is_some().then_some(name));
                 self.count_members();
             }
         }
-        let Some(compartment) = place else { return Ok(()) };
+        let Some(compartment) = compartment else { return Ok(()) };
         let (going, most) = (self.in_progress(&compartment), self.ceiling(&compartment));
         if count(going.len()) > most {
             return Err(format!("{going:?} are in progress in {compartment}, more than {most}"));
@@ -188,7 +191,7 @@ impl Compartments {
 
     /// Records whether a node has a slot that a pause hides.
     fn hold(&mut self, name: &str, after: Option<&Object>) {
-        let going = self.place(name).and_then(|place| self.going.get(place));
+        let going = self.compartment(name).and_then(|compartment| self.going.get(compartment));
         let had = self.held.contains(name) || going.is_some_and(|names| names.contains(name));
         let word = after.and_then(|node| node.annotation(&self.word));
         if had && matches!(word, Some("paused" | "disabled")) {
@@ -199,30 +202,30 @@ impl Compartments {
     }
 
     /// The compartment in which a node was last seen.
-    fn place(&self, name: &str) -> Option<&str> {
-        self.nodes.get(name)?.place.as_deref()
+    fn compartment(&self, name: &str) -> Option<&str> {
+        self.nodes.get(name)?.compartment.as_deref()
     }
 
     /// Assigns a node to its compartment and returns it.
     fn count_in(&mut self, node: Object) -> Option<String> {
-        let place = self.place_of(&node).map(str::to_owned);
+        let compartment = self.compartment_of(&node).map(str::to_owned);
         let name = node.name().to_string();
-        if let Some(place) = &place {
-            *self.members.entry(place.clone()).or_default() += 1;
+        if let Some(compartment) = &compartment {
+            *self.members.entry(compartment.clone()).or_default() += 1;
             if node.annotation(&self.word) == Some("in_progress") {
-                self.going.entry(place.clone()).or_default().insert(name.clone());
+                self.going.entry(compartment.clone()).or_default().insert(name.clone());
             }
         }
-        self.nodes.insert(name, Known { node, place: place.clone() });
-        place
+        self.nodes.insert(name, TrackedNode { node, compartment: compartment.clone() });
+        compartment
     }
 
     /// Assigns every node to its compartment.
     fn sort_nodes(&mut self) {
         self.members.clear();
         self.going.clear();
-        for known in std::mem::take(&mut self.nodes).into_values() {
-            self.count_in(known.node);
+        for tracked in std::mem::take(&mut self.nodes).into_values() {
+            self.count_in(tracked.node);
         }
     }
 
@@ -244,10 +247,10 @@ impl Compartments {
         let created = skyhook.created_at().unwrap_or(Timestamp::UNIX_EPOCH);
         let outside = |at: &str| at.parse().is_ok_and(|at: Timestamp| at == created);
         let new = batches.see(skyhook.status(), outside, |name| {
-            let known = self.nodes.get(name)?;
-            let word = known.node.annotation(&self.word);
-            Some(Place {
-                compartment: known.place.as_deref()?,
+            let tracked = self.nodes.get(name)?;
+            let word = tracked.node.annotation(&self.word);
+            Some(ListedNode {
+                compartment: tracked.compartment.as_deref()?,
                 has_moved: self.moved.contains(name),
                 has_ended: matches!(word, Some("complete" | "erroring")),
             })
@@ -280,8 +283,8 @@ impl Compartments {
             return Ok(());
         }
         let node = pod.spec().get("nodeName").and_then(Value::as_str).unwrap_or_default();
-        let known = self.nodes.get(node);
-        let word = known.map(|known| known.node.annotation(&self.word).unwrap_or("none"));
+        let tracked = self.nodes.get(node);
+        let word = tracked.map(|tracked| tracked.node.annotation(&self.word).unwrap_or("none"));
         match word {
             // A pause keeps nodes in progress, and can come between a slot and its pod.
             None | Some("in_progress" | "paused" | "disabled") => Ok(()),
@@ -317,8 +320,11 @@ impl Compartments {
     fn batch(&self, compartment: &str, state: &Value) -> u64 {
         let Some(sizes) = self.sizes.get(compartment) else { return 0 };
         let ceiling = self.ceiling(compartment);
-        let nodes = self.nodes.values().filter(|known| known.place.as_deref() == Some(compartment));
-        let words = nodes.filter_map(|known| known.node.annotation(&self.word));
+        let nodes = self
+            .nodes
+            .values()
+            .filter(|tracked| tracked.compartment.as_deref() == Some(compartment));
+        let words = nodes.filter_map(|tracked| tracked.node.annotation(&self.word));
         let (mut complete, mut failed) = (0, 0);
         for word in words {
             complete += u64::from(word == "complete");
@@ -341,12 +347,12 @@ impl Compartments {
     }
 
     /// The compartment of a node, if the Skyhook selects it.
-    fn place_of(&self, node: &Object) -> Option<&str> {
+    fn compartment_of(&self, node: &Object) -> Option<&str> {
         let current = self.policies.last().into_iter().flatten();
         let mut matching = current
             .filter(|terms| terms.selector.as_ref().is_some_and(|selector| selector.matches(node)));
-        let place = matching.next().map_or(DEFAULT, |terms| &terms.name);
-        self.selector.as_ref().is_none_or(|selector| selector.matches(node)).then_some(place)
+        let compartment = matching.next().map_or(DEFAULT, |terms| &terms.name);
+        self.selector.as_ref().is_none_or(|selector| selector.matches(node)).then_some(compartment)
     }
 }
 

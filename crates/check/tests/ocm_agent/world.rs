@@ -3,7 +3,7 @@
 use convoy_api::ocm::names::{APPLIED_MANIFEST_WORK, MANIFEST_WORK};
 use convoy_api::{Object, ObjectKey};
 use convoy_plan::Step;
-use convoy_plan::dialect::ocm::{Hub, Parts};
+use convoy_plan::dialect::ocm::{Hub, HubControllers};
 use convoy_plan::dialect::ocm_agent::{OcmAgent, Options};
 use convoy_testkit::object;
 use serde_json::{Value, json};
@@ -31,7 +31,7 @@ impl Site {
     /// Clusters with the controllers of a hub.
     pub(crate) fn new(objects: Vec<Object>, members: &[&str]) -> Self {
         let agents = members.iter().map(|member| OcmAgent::new(Options::new(*member, HUB)));
-        Self::with(objects, Some(Box::new(Hub { parts: Parts::ALL })), agents.collect())
+        Self::with(objects, Some(Box::new(Hub { parts: HubControllers::ALL })), agents.collect())
     }
 
     /// One cluster, whose hub only holds works.

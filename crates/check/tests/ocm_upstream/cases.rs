@@ -45,7 +45,7 @@ pub(crate) enum Status {
 /// What the helper says.
 #[derive(Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Answer {
+pub(crate) struct HelperResponse {
     pub(crate) starts: Vec<String>,
     /// In seconds; 0 for never.
     pub(crate) recheck_after: i64,
@@ -151,7 +151,7 @@ pub(crate) fn helper() -> PathBuf {
 }
 
 /// What the helper says about each case; it is asked so many times.
-pub(crate) fn ask(helper: &Path, cases: &[Case], calls: u32) -> Vec<Answer> {
+pub(crate) fn ask(helper: &Path, cases: &[Case], calls: u32) -> Vec<HelperResponse> {
     let questions: Vec<Value> = cases.iter().map(Case::question).collect();
     let asked = json!({"now": NOW, "calls": calls, "cases": questions}).to_string();
     let mut command = Command::new(helper);

@@ -75,7 +75,7 @@ pub(crate) struct DialectFlags {
 pub(crate) struct Options {
     pub(crate) skyhook: skyhook::Options,
     pub(crate) fleet: fleet::Options,
-    pub(crate) ocm: ocm::Parts,
+    pub(crate) ocm: ocm::HubControllers,
     /// The agents of Open Cluster Management that run for each member cluster.
     pub(crate) ocm_agents: Vec<AgentPart>,
     pub(crate) ocm_features: ocm_agent::Features,

@@ -1,7 +1,7 @@
 //! The Open Cluster Management flags of `convoy run` and `convoy up`.
 
 use clap::ValueEnum;
-use convoy_plan::dialect::ocm::Parts;
+use convoy_plan::dialect::ocm::HubControllers;
 
 use super::ocm_agent::AgentPart;
 
@@ -11,13 +11,13 @@ use super::ocm_agent::AgentPart;
 pub(crate) struct OcmFlags {
     /// Parts of the ocm controller that run, separated by commas; leave out those that upstream's
     /// controllers do
-    #[arg(long, value_name = "PARTS", value_delimiter = ',', default_values_t = Part::all())]
-    ocm_parts: Vec<Part>,
+    #[arg(long, value_name = "PARTS", value_delimiter = ',', default_values_t = OcmPart::all())]
+    ocm_parts: Vec<OcmPart>,
 }
 
 /// A part of the ocm controller, by the name that the flag uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Part {
+enum OcmPart {
     /// Placements and their decisions
     Placement,
     /// ManifestWorkReplicaSets and their ManifestWorks
@@ -38,13 +38,13 @@ enum Part {
     RegistrationAgent,
 }
 
-impl Part {
+impl OcmPart {
     fn all() -> Vec<Self> {
         Self::value_variants().to_vec()
     }
 }
 
-impl std::fmt::Display for Part {
+impl std::fmt::Display for OcmPart {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let value = self.to_possible_value();
         f.write_str(value.as_ref().map_or("", clap::builder::PossibleValue::get_name))
@@ -52,24 +52,24 @@ impl std::fmt::Display for Part {
 }
 
 impl OcmFlags {
-    pub(crate) fn parts(&self) -> Parts {
+    pub(crate) fn parts(&self) -> HubControllers {
         let has = |part| self.ocm_parts.contains(&part);
-        Parts {
-            placement: has(Part::Placement),
-            work: has(Part::Work),
-            registration: has(Part::Registration),
-            taints: has(Part::Taints),
-            cluster_sets: has(Part::ClusterSets),
-            built_in_sets: has(Part::BuiltInSets),
-            admission: has(Part::Admission),
+        HubControllers {
+            placement: has(OcmPart::Placement),
+            work: has(OcmPart::Work),
+            registration: has(OcmPart::Registration),
+            taints: has(OcmPart::Taints),
+            cluster_sets: has(OcmPart::ClusterSets),
+            built_in_sets: has(OcmPart::BuiltInSets),
+            admission: has(OcmPart::Admission),
         }
     }
 
     /// The agents that run for each member cluster.
     pub(crate) fn agents(&self) -> Vec<AgentPart> {
         let agents = [
-            (Part::WorkAgent, AgentPart::WorkAgent),
-            (Part::RegistrationAgent, AgentPart::RegistrationAgent),
+            (OcmPart::WorkAgent, AgentPart::WorkAgent),
+            (OcmPart::RegistrationAgent, AgentPart::RegistrationAgent),
         ];
         let runs = agents.into_iter().filter(|(part, _)| self.ocm_parts.contains(part));
         runs.map(|(_, agent)| agent).collect()
@@ -91,8 +91,8 @@ mod tests {
     #[test]
     fn parts_run_unless_they_are_left_out() {
         let of = |line: &[&str]| Line::try_parse_from(line).map(|line| line.flags.parts());
-        assert_eq!(of(&["x"]).unwrap(), Parts::ALL);
-        let two = Parts { placement: true, taints: true, ..Parts::NONE };
+        assert_eq!(of(&["x"]).unwrap(), HubControllers::ALL);
+        let two = HubControllers { placement: true, taints: true, ..HubControllers::NONE };
         assert_eq!(of(&["x", "--ocm-parts", "taints,placement"]).unwrap(), two);
         assert!(of(&["x", "--ocm-parts", "agent"]).is_err());
         let agents = |line: &[&str]| Line::try_parse_from(line).unwrap().flags.agents();

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use convoy_api::Object;
+use convoy_api::well_known::annotation::LAST_APPLIED;
 use convoy_controllers::live_objects;
 use convoy_sim::forecast::recorded_kinds;
 use serde_json::{Value, json};
@@ -31,9 +32,6 @@ enum RecordFormat {
     Yaml,
     Json,
 }
-
-/// A copy of the whole object, with whatever was ever in it.
-const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 pub(crate) fn run(args: Args) -> Result<ExitCode> {
     let Args { output: format, cluster } = args;

@@ -50,7 +50,7 @@ enum Question {
 }
 
 /// What holds something in one rollout.
-struct Answer<'r> {
+struct RolloutCauses<'r> {
     step: &'r Step,
     causes: Vec<Cause<'r>>,
 }
@@ -120,9 +120,9 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
 
 fn print_rollouts(report: &Report, steps: Vec<&Step>, output: TableFormat) -> Result<()> {
     let all = &report.plan.steps;
-    let answers: Vec<Answer<'_>> = steps
+    let answers: Vec<RolloutCauses<'_>> = steps
         .into_iter()
-        .map(|step| Answer { step, causes: explanation::of_rollout(all, step) })
+        .map(|step| RolloutCauses { step, causes: explanation::of_rollout(all, step) })
         .collect();
     if let Some(format) = output.document() {
         return output::print_value(&to_json(report, &answers), format);
@@ -144,7 +144,7 @@ fn print_member(report: &Report, noun: &str, name: &str, output: TableFormat) ->
         return output::print(&unheld(report, noun, name)?);
     }
     let mut text = Vec::new();
-    for Answer { step, causes } in &answers {
+    for RolloutCauses { step, causes } in &answers {
         text.push(causes::of_member(step, causes, report.plan.now));
     }
     output::print(&text.join("\n"))
@@ -176,7 +176,7 @@ fn unheld(report: &Report, noun: &str, name: &str) -> Result<String> {
 }
 
 /// What holds a member, by rollout; for a pod also what it holds up.
-fn about_member<'r>(report: &'r Report, noun: &str, name: &str) -> Vec<Answer<'r>> {
+fn about_member<'r>(report: &'r Report, noun: &str, name: &str) -> Vec<RolloutCauses<'r>> {
     let (world, all) = (&report.manifests.world, &report.plan.steps);
     let (namespace, short) =
         name.split_once('/').map_or((None, name), |(namespace, short)| (Some(namespace), short));
@@ -189,7 +189,7 @@ fn about_member<'r>(report: &'r Report, noun: &str, name: &str) -> Vec<Answer<'r
         if matches!(noun, "pod" | "member") {
             causes.extend(explanation::of_pod(step, name));
         }
-        Answer { step, causes }
+        RolloutCauses { step, causes }
     });
     answers.filter(|answer| !answer.causes.is_empty()).collect()
 }
@@ -210,7 +210,7 @@ fn is_known(report: &Report, noun: &str, name: &str) -> bool {
         .any(|object| object.name() == short && kinds.contains(&object.kind().kind.as_str()))
 }
 
-fn to_json(report: &Report, answers: &[Answer<'_>]) -> Value {
+fn to_json(report: &Report, answers: &[RolloutCauses<'_>]) -> Value {
     let cause = |cause: &Cause<'_>| {
         json!({
             "depth": cause.depth,
@@ -225,7 +225,7 @@ fn to_json(report: &Report, answers: &[Answer<'_>]) -> Value {
     };
     let answers: Vec<Value> = answers
         .iter()
-        .map(|Answer { step, causes }| {
+        .map(|RolloutCauses { step, causes }| {
             let object = step.to_json()["object"].take();
             let causes: Vec<Value> = causes.iter().map(cause).collect();
             json!({"object": object, "verdict": step.verdict, "causes": causes})

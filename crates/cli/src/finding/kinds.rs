@@ -12,8 +12,8 @@ use convoy_plan::{Diagnostic, World, validation};
 
 /// What is wrong with the kinds of objects, and with objects of kinds that are defined among them.
 pub(crate) fn check(world: &World) -> Vec<Diagnostic> {
-    let known = Known::of(world);
-    world.iter().flat_map(|object| known.check(object)).collect()
+    let catalog = KindCatalog::of(world);
+    world.iter().flat_map(|object| catalog.check(object)).collect()
 }
 
 /// The kind that somebody meant who wrote one that does not exist: another kind of its group, or
@@ -22,27 +22,27 @@ pub(crate) fn meant(kind: &GroupKind) -> Option<GroupKind> {
     if built_in().contains_key(kind) || schema::served_versions(kind).is_some() {
         return None;
     }
-    Known::of(&World::new()).meant(kind)
+    KindCatalog::of(&World::new()).meant(kind)
 }
 
-struct Known {
+struct KindCatalog {
     /// The versions of each kind.
     versions: BTreeMap<GroupKind, BTreeSet<String>>,
     /// The schemas of kinds that are defined in the input, by version.
     defined: BTreeMap<(GroupKind, String), Schema>,
 }
 
-impl Known {
+impl KindCatalog {
     fn of(world: &World) -> Self {
-        let mut known = Self { versions: built_in(), defined: BTreeMap::new() };
+        let mut catalog = Self { versions: built_in(), defined: BTreeMap::new() };
         for kind in schema::kinds() {
             let served = schema::served_versions(kind).into_iter().flatten().map(str::to_owned);
-            known.versions.entry(kind.clone()).or_default().extend(served);
+            catalog.versions.entry(kind.clone()).or_default().extend(served);
         }
         for definition in world.of(&CUSTOM_RESOURCE_DEFINITION) {
-            known.define(definition);
+            catalog.define(definition);
         }
-        known
+        catalog
     }
 
     fn define(&mut self, definition: &Object) {

@@ -71,9 +71,9 @@ _skyhook() {
 compdef _skyhook skyhook kubectl-skyhook
 "#;
 
-/// What may stand at a place of the command line.
+/// The values that complete a command line.
 #[derive(Debug, PartialEq, Eq)]
-enum Place {
+enum Completion {
     /// One of these words, with what each means.
     Words(Vec<(String, String)>),
     Skyhook,
@@ -97,10 +97,10 @@ async fn candidates(words: &[String]) -> Result<Vec<String>> {
     let words = joined(words);
     let (last, before) = words.split_last().map_or(("", &[][..]), |(last, rest)| (last, rest));
     let begins = last.split_once('=').map_or(last, |(_, value)| value);
-    let offered = match place(&command, before, last) {
-        Place::Words(words) => words,
-        place => {
-            let names = names(&global(before)?, place).await?;
+    let offered = match completion(&command, before, last) {
+        Completion::Words(words) => words,
+        completion => {
+            let names = names(&global(before)?, completion).await?;
             names.into_iter().map(|name| (name, String::new())).collect()
         }
     };
@@ -134,7 +134,7 @@ fn global(before: &[String]) -> Result<Global> {
 }
 
 /// What may stand after `before`, if `last` is the beginning of it.
-fn place(command: &Command, before: &[String], last: &str) -> Place {
+fn completion(command: &Command, before: &[String], last: &str) -> Completion {
     let (mut within, mut path, mut positions, mut skyhook) = (command, Vec::new(), 0, None);
     let mut expecting: Option<String> = None;
     for word in before {
@@ -157,22 +157,23 @@ fn place(command: &Command, before: &[String], last: &str) -> Place {
         return value_of(&flag);
     }
     if let Some((flag, _)) = last.split_once('=') {
-        return flag_with_value(command, within, flag).map_or(Place::Nothing, |it| value_of(&it));
+        return flag_with_value(command, within, flag)
+            .map_or(Completion::Nothing, |it| value_of(&it));
     }
     if last.starts_with('-') {
-        return Place::Words(flags(command, within));
+        return Completion::Words(flags(command, within));
     }
     if within.has_subcommands() {
-        return Place::Words(commands(within));
+        return Completion::Words(commands(within));
     }
     match (path.as_slice(), positions) {
         (["pause" | "resume" | "disable" | "enable" | "reset"] | ["deployment-policy", _], 0) => {
-            Place::Skyhook
+            Completion::Skyhook
         }
-        (["node", "status" | "reset" | "ignore" | "unignore"], _) => Place::Node,
-        (["package", _], 0) => Place::Package(skyhook),
+        (["node", "status" | "reset" | "ignore" | "unignore"], _) => Completion::Node,
+        (["package", _], 0) => Completion::Package(skyhook),
         (["completion"], 0) => plain(&["bash", "fish", "zsh"]),
-        _ => Place::Nothing,
+        _ => Completion::Nothing,
     }
 }
 
@@ -187,19 +188,19 @@ fn flag_with_value(root: &Command, within: &Command, word: &str) -> Option<Strin
     found?.get_long().map(str::to_owned)
 }
 
-fn value_of(flag: &str) -> Place {
+fn value_of(flag: &str) -> Completion {
     match flag {
-        "skyhook" => Place::Skyhook,
-        "node" => Place::Node,
-        "namespace" => Place::Namespace,
+        "skyhook" => Completion::Skyhook,
+        "node" => Completion::Node,
+        "namespace" => Completion::Namespace,
         "output" => plain(&Format::WORDS),
         "stage" => plain(&STAGES.map(|(word, _)| word)),
-        _ => Place::Nothing,
+        _ => Completion::Nothing,
     }
 }
 
-fn plain(words: &[&str]) -> Place {
-    Place::Words(words.iter().map(|word| ((*word).to_owned(), String::new())).collect())
+fn plain(words: &[&str]) -> Completion {
+    Completion::Words(words.iter().map(|word| ((*word).to_owned(), String::new())).collect())
 }
 
 fn flags(root: &Command, within: &Command) -> Vec<(String, String)> {
@@ -223,15 +224,15 @@ fn commands(within: &Command) -> Vec<(String, String)> {
         .collect()
 }
 
-/// The names that the cluster has for a place.
-async fn names(global: &Global, place: Place) -> Result<Vec<String>> {
+/// The names in the cluster that complete a command line.
+async fn names(global: &Global, completion: Completion) -> Result<Vec<String>> {
     let of = |objects: &[Object]| objects.iter().map(|it| it.name().to_string()).collect();
     let cluster = Cluster::connect(global).await?;
-    Ok(match place {
-        Place::Skyhook => of(&cluster.skyhooks().await?),
-        Place::Node => of(&cluster.nodes().await?),
-        Place::Namespace => of(&cluster.list("/api/v1/namespaces").await?),
-        Place::Package(skyhook) => {
+    Ok(match completion {
+        Completion::Skyhook => of(&cluster.skyhooks().await?),
+        Completion::Node => of(&cluster.nodes().await?),
+        Completion::Namespace => of(&cluster.list("/api/v1/namespaces").await?),
+        Completion::Package(skyhook) => {
             let mut skyhooks = cluster.skyhooks().await?;
             skyhooks.retain(|it| skyhook.as_deref().is_none_or(|skyhook| it.name() == skyhook));
             let packages = skyhooks
@@ -243,7 +244,7 @@ async fn names(global: &Global, place: Place) -> Result<Vec<String>> {
             names.dedup();
             names
         }
-        Place::Words(_) | Place::Nothing => Vec::new(),
+        Completion::Words(_) | Completion::Nothing => Vec::new(),
     })
 }
 
@@ -251,29 +252,29 @@ async fn names(global: &Global, place: Place) -> Result<Vec<String>> {
 mod tests {
     use super::*;
 
-    fn at(line: &str) -> Place {
+    fn at(line: &str) -> Completion {
         let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
         let words = joined(&words);
         let (last, before) = words.split_last().expect("there is a word");
-        place(&Plugin::command(), before, last)
+        completion(&Plugin::command(), before, last)
     }
 
     #[test]
-    fn places_of_a_command_line_are_known() {
-        assert_eq!(at("pause "), Place::Skyhook);
-        assert_eq!(at("-n x dp reset a"), Place::Skyhook);
-        assert_eq!(at("pause a "), Place::Nothing);
-        assert_eq!(at("node list --skyhook "), Place::Skyhook);
-        assert_eq!(at("node list --skyhook = g"), Place::Skyhook);
-        assert_eq!(at("node ignore a b"), Place::Node);
-        assert_eq!(at("package rerun --skyhook gpu "), Place::Package(Some("gpu".to_owned())));
-        assert_eq!(at("package logs d --node "), Place::Node);
-        assert_eq!(at("package logs -f "), Place::Package(None));
+    fn a_command_line_is_completed() {
+        assert_eq!(at("pause "), Completion::Skyhook);
+        assert_eq!(at("-n x dp reset a"), Completion::Skyhook);
+        assert_eq!(at("pause a "), Completion::Nothing);
+        assert_eq!(at("node list --skyhook "), Completion::Skyhook);
+        assert_eq!(at("node list --skyhook = g"), Completion::Skyhook);
+        assert_eq!(at("node ignore a b"), Completion::Node);
+        assert_eq!(at("package rerun --skyhook gpu "), Completion::Package(Some("gpu".to_owned())));
+        assert_eq!(at("package logs d --node "), Completion::Node);
+        assert_eq!(at("package logs -f "), Completion::Package(None));
         assert_eq!(at("node status -o "), plain(&["table", "json", "yaml", "wide"]));
-        assert_eq!(at("pause -n "), Place::Namespace);
-        let Place::Words(words) = at("nod") else { panic!("commands") };
+        assert_eq!(at("pause -n "), Completion::Namespace);
+        let Completion::Words(words) = at("nod") else { panic!("commands") };
         assert!(words.iter().any(|(word, _)| word == "deployment-policy"));
-        let Place::Words(words) = at("package rerun --s") else { panic!("flags") };
+        let Completion::Words(words) = at("package rerun --s") else { panic!("flags") };
         assert!(words.iter().any(|(word, _)| word == "--stage"));
         assert!(words.iter().any(|(word, _)| word == "--server"));
     }

@@ -310,7 +310,7 @@ fn values_that_do_not_exist_or_make_no_sense_are_refused() {
 /// The chart makes the configurations that Convoy fills in, and the account may change these.
 #[test]
 fn the_chart_knows_the_webhook_configurations_of_the_dialects() {
-    let (skyhook, hub) = (Skyhook::new(), ocm::Hub { parts: ocm::Parts::ALL });
+    let (skyhook, hub) = (Skyhook::new(), ocm::Hub { parts: ocm::HubControllers::ALL });
     let fleet = Hub::default();
     let dialects: [(&str, &dyn Dialect, &[&str]); 3] = [
         ("skyhook", &skyhook, &[]),

@@ -39,7 +39,7 @@ fn the_accounts_may_read_what_their_dialects_name() {
 #[test]
 fn accounts_of_ocm_may_read_what_their_dialects_name_and_do_nothing_else() {
     let hub = crate::ocm_real::hub();
-    reads("convoy-ocm", &ocm::Hub { parts: ocm::Parts::ALL });
+    reads("convoy-ocm", &ocm::Hub { parts: ocm::HubControllers::ALL });
     let work = OcmAgent::new(ocm_agent::Options::new(home::MANAGED, ""));
     let registration = OcmRegistration::new(ocm_registration::Options::new(home::MANAGED));
     let watches = [work.member_watches(), registration.member_watches()].concat();

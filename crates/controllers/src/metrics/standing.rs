@@ -25,7 +25,7 @@ pub(super) struct Standings {
     in_flight: Family<DialectLabels, Gauge>,
     ceiling: Family<DialectLabels, Gauge>,
     took: Family<DialectLabels, Histogram, fn() -> Histogram>,
-    known: Mutex<Known>,
+    recorded: Mutex<RecordedStandings>,
 }
 
 /// A decision about a rollout, whose object was created then.
@@ -37,7 +37,7 @@ pub(crate) struct Decision<'d> {
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct RecordedStandings {
     by_rollout: BTreeMap<Rollout, (&'static str, Standing)>,
     /// When the first decision was made.
     since: Option<Timestamp>,
@@ -86,7 +86,7 @@ impl Default for Standings {
             in_flight: Family::default(),
             ceiling: Family::default(),
             took: Family::new_with_constructor(histogram),
-            known: Mutex::default(),
+            recorded: Mutex::default(),
         }
     }
 }
@@ -114,9 +114,9 @@ impl Standings {
 
     pub(super) fn decided(&self, decision: &Decision<'_>) {
         let Decision { rollout, step, created, now } = *decision;
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let since = *known.since.get_or_insert(now);
-        let before = known.by_rollout.get(rollout).map(|(_, standing)| standing);
+        let mut recorded = self.recorded.lock().unwrap_or_else(PoisonError::into_inner);
+        let since = *recorded.since.get_or_insert(now);
+        let before = recorded.by_rollout.get(rollout).map(|(_, standing)| standing);
         let mut after = Standing::of(step);
         // There from the first decision on, so that the first rollout counts as an increase.
         let took = self.took.get_or_create(&DialectLabels { dialect: step.dialect });
@@ -135,13 +135,13 @@ impl Standings {
             return;
         }
         self.change(step.dialect, before, Some(&after));
-        known.by_rollout.insert(rollout.clone(), (step.dialect, after));
+        recorded.by_rollout.insert(rollout.clone(), (step.dialect, after));
     }
 
     /// A rollout is gone.
     pub(super) fn remove(&self, rollout: &Rollout) {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((dialect, standing)) = known.by_rollout.remove(rollout) {
+        let mut recorded = self.recorded.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((dialect, standing)) = recorded.by_rollout.remove(rollout) {
             self.change(dialect, Some(&standing), None);
         }
     }

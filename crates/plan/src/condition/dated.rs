@@ -129,6 +129,11 @@ impl<'c> Entry<'c> {
         object.condition(kind).map(Entry)
     }
 
+    /// The condition of a status, or of a part of one that has conditions of its own.
+    pub(crate) fn within(status: &'c Value, kind: &str) -> Option<Self> {
+        list(status, "conditions").iter().find(|entry| text(entry, "type") == kind).map(Entry)
+    }
+
     pub(crate) fn status(self) -> &'c str {
         text(self.0, "status")
     }
@@ -151,6 +156,11 @@ impl<'c> Entry<'c> {
 
     pub(crate) fn changed_at(self) -> Option<Timestamp> {
         timestamp(member(self.0, "lastTransitionTime"))
+    }
+
+    /// The generation that it was observed at; 0 where it does not say.
+    pub(crate) fn observed_generation(self) -> i64 {
+        member(self.0, "observedGeneration").and_then(Value::as_i64).unwrap_or(0)
     }
 
     fn since(self) -> Option<Value> {

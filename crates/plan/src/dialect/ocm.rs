@@ -42,13 +42,13 @@ pub struct Ocm;
 /// too, and a replica set goes by the decisions that are written.
 #[derive(Clone, Copy, Debug)]
 pub struct Hub {
-    pub parts: Parts,
+    pub parts: HubControllers,
 }
 
 /// Which controllers of a hub run: people run some of upstream's beside ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each part is on or off by itself")]
-pub struct Parts {
+pub struct HubControllers {
     /// Placements and their decisions.
     pub placement: bool,
     /// Replica sets and their works, and works that go when they are through.
@@ -65,13 +65,13 @@ pub struct Parts {
     pub admission: bool,
 }
 
-impl Default for Parts {
+impl Default for HubControllers {
     fn default() -> Self {
         Self::ALL
     }
 }
 
-impl Parts {
+impl HubControllers {
     pub const ALL: Self = Self {
         placement: true,
         work: true,

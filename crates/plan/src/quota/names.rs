@@ -1,5 +1,7 @@
 //! The names that quotas have for what they limit.
 
+use convoy_api::well_known::DOMAIN;
+
 const STORAGE_CLASS: &str = ".storageclass.storage.k8s.io/";
 const DEVICE_CLASS: &str = ".deviceclass.resource.k8s.io/devices";
 
@@ -41,7 +43,7 @@ fn is_compute(name: &str) -> bool {
 /// Whether a resource is one that a device plugin brings, not one of Kubernetes' own.
 pub(super) fn is_extended(resource: &str) -> bool {
     resource.starts_with("deviceclass.resource.kubernetes.io/")
-        || resource.contains('/') && !resource.contains("kubernetes.io/")
+        || resource.contains('/') && !resource.contains(DOMAIN)
 }
 
 /// `gold.storageclass.storage.k8s.io/requests.storage`.

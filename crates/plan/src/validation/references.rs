@@ -18,7 +18,7 @@ use smol_str::SmolStr;
 use crate::diagnostic::Diagnostic;
 use crate::selector::Selector;
 use crate::world::World;
-use rows::{Place, Target, rows_of};
+use rows::{ReferenceScope, Target, rows_of};
 
 /// How much of a cluster the objects are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,30 +32,30 @@ pub enum Extent {
 /// Warnings about names and selectors of the objects in `world`. Objects that belong to a controller
 /// say what their owner says, and are left out.
 pub fn check(world: &World, extent: Extent) -> Vec<Diagnostic> {
-    let known = Known::of(world, extent);
+    let index = ReferenceIndex::of(world, extent);
     let own = world.iter().filter(|object| object.controller().is_none());
-    own.flat_map(|object| known.references_of(object)).collect()
+    own.flat_map(|object| index.references_of(object)).collect()
 }
 
 /// The objects of a world by kind, and by namespace where they have one.
-struct Known<'w> {
+struct ReferenceIndex<'w> {
     objects: BTreeMap<(GroupKind, SmolStr), Vec<&'w Object>>,
     /// The labels of pods, and of the pods that templates make, by namespace.
     pods: BTreeMap<SmolStr, Vec<&'w Value>>,
     extent: Extent,
 }
 
-impl<'w> Known<'w> {
+impl<'w> ReferenceIndex<'w> {
     fn of(world: &'w World, extent: Extent) -> Self {
-        let mut known = Self { objects: BTreeMap::new(), pods: BTreeMap::new(), extent };
+        let mut index = Self { objects: BTreeMap::new(), pods: BTreeMap::new(), extent };
         for object in world.iter() {
-            let place = (object.kind().clone(), namespace_of(object));
-            known.objects.entry(place).or_default().push(object);
+            let group = (object.kind().clone(), namespace_of(object));
+            index.objects.entry(group).or_default().push(object);
             let template = rows::pod_template(object.kind());
             let labels = template.and_then(|path| object.raw().pointer(path));
-            known.pods.entry(namespace_of(object)).or_default().extend(labels);
+            index.pods.entry(namespace_of(object)).or_default().extend(labels);
         }
-        known
+        index
     }
 
     fn references_of(&self, object: &'w Object) -> Vec<Diagnostic> {
@@ -65,7 +65,7 @@ impl<'w> Known<'w> {
                 let target = match row.target {
                     Target::Selected(ref kind) => self.unselected(kind, value),
                     Target::SelectedPods => self.without_pods(object, value),
-                    Target::Named(ref kind, place) => self.unnamed(object, kind, place, value),
+                    Target::Named(ref kind, scope) => self.unnamed(object, kind, scope, value),
                     Target::NamedByReference => self.unreferenced(object, value),
                     Target::NamedOrSelected => self.unplaced(value),
                 };
@@ -86,13 +86,13 @@ impl<'w> Known<'w> {
         &self,
         object: &Object,
         kind: &GroupKind,
-        place: Place,
+        scope: ReferenceScope,
         value: &Value,
     ) -> Option<String> {
         let name = value.as_str().filter(|name| !name.is_empty() && !is_given(kind, name))?;
-        let namespace = match place {
-            Place::Cluster => SmolStr::default(),
-            Place::Namespace => namespace_of(object),
+        let namespace = match scope {
+            ReferenceScope::Cluster => SmolStr::default(),
+            ReferenceScope::Namespace => namespace_of(object),
         };
         let all = self.all(kind, &namespace)?;
         if all.iter().any(|known| known.name() == name) {
@@ -111,8 +111,8 @@ impl<'w> Known<'w> {
         };
         let kind = GroupKind { group: group.into(), kind: text(value, "kind").into() };
         let is_cluster = self.objects.contains_key(&(kind.clone(), SmolStr::default()));
-        let place = if is_cluster { Place::Cluster } else { Place::Namespace };
-        self.unnamed(object, &kind, place, field(value, "name"))
+        let scope = if is_cluster { ReferenceScope::Cluster } else { ReferenceScope::Namespace };
+        self.unnamed(object, &kind, scope, field(value, "name"))
     }
 
     fn unselected(&self, kind: &GroupKind, value: &Value) -> Option<String> {

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use convoy_api::fleet::{PARENT, PLACEMENT_GROUP};
 use convoy_api::karpenter::names::NODE_CLAIM;
 use convoy_api::kinds::NODE;
 use convoy_api::{GroupKind, Object};
@@ -11,8 +12,7 @@ pub(super) type NamespacedName = (SmolStr, SmolStr);
 
 /// The label by which objects of an API group are found. A placement has a few of the thousands
 /// of bindings and snapshots of a fleet.
-const INDEXED_LABELS: [(&str, &str); 1] =
-    [("placement.kubernetes-fleet.io", "kubernetes-fleet.io/parent-CRP")];
+const INDEXED_LABELS: [(&str, &str); 1] = [(PLACEMENT_GROUP, PARENT)];
 
 /// The objects of one kind in one cluster.
 #[derive(Clone, Debug, Default)]

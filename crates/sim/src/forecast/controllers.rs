@@ -25,7 +25,7 @@ const SECRET: GroupKind = GroupKind::new("", "Secret");
 static SKYHOOKS: Skyhook = Skyhook::new();
 static POOLS: Operator = Operator::new();
 static FLEET_HUB: fleet::Hub = fleet::Hub { options: fleet::Options::new() };
-static OCM_HUB: ocm::Hub = ocm::Hub { parts: ocm::Parts::ALL };
+static OCM_HUB: ocm::Hub = ocm::Hub { parts: ocm::HubControllers::ALL };
 
 /// The kinds of workloads that people call rollouts. On a hub they are what is placed.
 const WORKLOADS: [GroupKind; 3] = [DEPLOYMENT, DAEMON_SET, STATEFUL_SET];

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::container::{Ended, Standing, State};
-use super::{Addresses, Lifetime, Parts};
+use super::{Addresses, Lifetime, PodContainers};
 use crate::component::assembled;
 
 /// An instant as Kubernetes writes it, in whole seconds.
@@ -19,7 +19,7 @@ fn text_of(known: &str, otherwise: impl FnOnce() -> String) -> Value {
 
 pub(super) fn status(
     pod: &Value,
-    parts: &Parts,
+    parts: &PodContainers,
     lifetime: &Lifetime,
     addresses: &Addresses,
     now: Timestamp,
@@ -69,7 +69,7 @@ pub(crate) fn generation(pod: &Value) -> Option<i64> {
 }
 
 /// Containers that somebody adds to look into a pod: they run at once, and as long as it does.
-fn ephemeral_statuses(pod: &Value, parts: &Parts, now: Timestamp) -> Option<Value> {
+fn ephemeral_statuses(pod: &Value, parts: &PodContainers, now: Timestamp) -> Option<Value> {
     let containers = list(field(pod, "spec"), "ephemeralContainers");
     if containers.is_empty() || !parts.is_initialized {
         return None;
@@ -93,7 +93,7 @@ fn ephemeral_statuses(pod: &Value, parts: &Parts, now: Timestamp) -> Option<Valu
     Some(containers.iter().map(status).collect())
 }
 
-pub(super) fn phase(parts: &Parts) -> &'static str {
+pub(super) fn phase(parts: &PodContainers) -> &'static str {
     if parts.is_overdue {
         return "Failed";
     }
@@ -112,7 +112,7 @@ pub(super) fn phase(parts: &Parts) -> &'static str {
 }
 
 /// What the kubelet says, in its order, and the conditions of others as they are.
-fn conditions(pod: &Value, parts: &Parts, phase: &str, now: Timestamp) -> Value {
+fn conditions(pod: &Value, parts: &PodContainers, phase: &str, now: Timestamp) -> Value {
     let old = list(field(pod, "status"), "conditions");
     let is_over = matches!(phase, "Succeeded" | "Failed");
     let is_ready = |standing: &Standing| standing.is_ready;

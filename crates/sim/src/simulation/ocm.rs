@@ -17,7 +17,7 @@ use convoy_api::{GroupKind, Object, ObjectKey};
 use convoy_check::ReplicaSets;
 use convoy_controllers::request::Request;
 use convoy_plan::Dialect;
-use convoy_plan::dialect::ocm::{Hub, Parts};
+use convoy_plan::dialect::ocm::{Hub, HubControllers};
 use convoy_plan::dialect::ocm_agent::{OcmAgent, Options};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
@@ -32,7 +32,7 @@ use super::trial::FaultPhases;
 use super::{RunSettings, Trial};
 use crate::seed::Seed;
 
-static HUB: Hub = Hub { parts: Parts::ALL };
+static HUB: Hub = Hub { parts: HubControllers::ALL };
 
 /// The agents of all clusters that a trial may have.
 static AGENTS: LazyLock<Vec<OcmAgent>> = LazyLock::new(|| {

@@ -11,7 +11,7 @@ use convoy_api::ocm::names::{
 use convoy_check::ReplicaSets;
 use convoy_controllers::request::Request;
 use convoy_plan::Dialect;
-use convoy_plan::dialect::ocm::{Hub, Parts};
+use convoy_plan::dialect::ocm::{Hub, HubControllers};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
@@ -21,7 +21,7 @@ use super::placements::fulfilled;
 use super::random::Random;
 use super::{LoopBehaviour, RunSettings, Trial};
 
-static HUB: Hub = Hub { parts: Parts::ALL };
+static HUB: Hub = Hub { parts: HubControllers::ALL };
 
 /// A hub with so many clusters.
 #[derive(Debug)]

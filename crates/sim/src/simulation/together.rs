@@ -29,20 +29,20 @@ const EVENTS_FACTOR: u64 = 4;
 
 /// Trials that share a world.
 pub struct Together {
-    parts: Vec<Part>,
+    trials: Vec<SharedTrial>,
     scenario: Scenario,
     /// Nodes that are being emptied: pods leave them for reasons that are not their Deployment's.
     drained: BTreeSet<SmolStr>,
 }
 
-struct Part {
+struct SharedTrial {
     owns: fn(&Object) -> bool,
     trial: Box<dyn Trial>,
     /// How many control loops it has.
     loops: usize,
 }
 
-impl Part {
+impl SharedTrial {
     fn new(owns: fn(&Object) -> bool, trial: impl Trial + 'static) -> Self {
         let loops = trial.loops().len();
         Self { owns, trial: Box::new(trial), loops }
@@ -70,23 +70,23 @@ impl Together {
             events_max: of_fleets.events_max * EVENTS_FACTOR,
             ..of_fleets
         };
-        let parts = vec![
-            Part::new(is_of_deployment, apps),
-            Part::new(is_of_skyhook, skyhooks),
-            Part::new(is_of_fleet, fleets),
-            Part::new(is_of_ocm, ocm),
-            Part::new(Disruptions::owns, pool.beside_others()),
+        let trials = vec![
+            SharedTrial::new(is_of_deployment, apps),
+            SharedTrial::new(is_of_skyhook, skyhooks),
+            SharedTrial::new(is_of_fleet, fleets),
+            SharedTrial::new(is_of_ocm, ocm),
+            SharedTrial::new(Disruptions::owns, pool.beside_others()),
         ];
-        (Self { parts, scenario, drained: BTreeSet::new() }, settings)
+        (Self { trials, scenario, drained: BTreeSet::new() }, settings)
     }
 
     /// The trial of a control loop, and which of its loops that is.
-    fn part_of(&self, mut index: usize) -> Option<(&Part, usize)> {
-        for part in &self.parts {
-            if index < part.loops {
-                return Some((part, index));
+    fn trial_of(&self, mut index: usize) -> Option<(&SharedTrial, usize)> {
+        for shared in &self.trials {
+            if index < shared.loops {
+                return Some((shared, index));
             }
-            index -= part.loops;
+            index -= shared.loops;
         }
         None
     }
@@ -127,11 +127,11 @@ fn is_of_ocm(object: &Object) -> bool {
 
 impl Trial for Together {
     fn loops(&self) -> Vec<Vec<&'static dyn Dialect>> {
-        self.parts.iter().flat_map(|part| part.trial.loops()).collect()
+        self.trials.iter().flat_map(|shared| shared.trial.loops()).collect()
     }
 
     fn members(&self, index: usize) -> Vec<SmolStr> {
-        self.part_of(index).map_or_else(Vec::new, |(part, index)| part.trial.members(index))
+        self.trial_of(index).map_or_else(Vec::new, |(shared, index)| shared.trial.members(index))
     }
 
     fn scenario(&self) -> Scenario {
@@ -139,17 +139,17 @@ impl Trial for Together {
     }
 
     fn begin(&mut self) -> Vec<Request> {
-        self.parts.iter_mut().flat_map(|part| part.trial.begin()).collect()
+        self.trials.iter_mut().flat_map(|shared| shared.trial.begin()).collect()
     }
 
     fn act(&mut self, random: &mut Random, cluster: &mut Cluster) -> Vec<Request> {
-        let last = i64::try_from(self.parts.len()).unwrap_or(1) - 1;
+        let last = i64::try_from(self.trials.len()).unwrap_or(1) - 1;
         let at = usize::try_from(random.between(0, last)).unwrap_or(0);
-        self.parts[at].trial.act(random, cluster)
+        self.trials[at].trial.act(random, cluster)
     }
 
     fn end(&mut self, cluster: &mut Cluster) -> Vec<Request> {
-        self.parts.iter_mut().flat_map(|part| part.trial.end(cluster)).collect()
+        self.trials.iter_mut().flat_map(|shared| shared.trial.end(cluster)).collect()
     }
 
     fn see(&mut self, record: &WriteRecord) -> Result<(), String> {
@@ -168,8 +168,8 @@ impl Trial for Together {
             ..*record
         });
         let record = drained.as_ref().unwrap_or(record);
-        let mut owners = self.parts.iter_mut().filter(|part| (part.owns)(object));
-        owners.try_for_each(|part| part.trial.see(record))
+        let mut owners = self.trials.iter_mut().filter(|shared| (shared.owns)(object));
+        owners.try_for_each(|shared| shared.trial.see(record))
     }
 
     fn react(
@@ -177,26 +177,26 @@ impl Trial for Together {
         record: &WriteRecord,
         random: &mut Random,
     ) -> Vec<(SignedDuration, Request)> {
-        let owners = self.parts.iter_mut().filter(|part| (part.owns)(&record.object));
-        owners.flat_map(|part| part.trial.react(record, random)).collect()
+        let owners = self.trials.iter_mut().filter(|shared| (shared.owns)(&record.object));
+        owners.flat_map(|shared| shared.trial.react(record, random)).collect()
     }
 
     fn is_routine(&self, record: &WriteRecord) -> bool {
-        let mut owners = self.parts.iter().filter(|part| (part.owns)(&record.object));
-        owners.any(|part| part.trial.is_routine(record))
+        let mut owners = self.trials.iter().filter(|shared| (shared.owns)(&record.object));
+        owners.any(|shared| shared.trial.is_routine(record))
     }
 
     fn rest(&mut self, now: Timestamp) {
-        self.parts.iter_mut().for_each(|part| part.trial.rest(now));
+        self.trials.iter_mut().for_each(|shared| shared.trial.rest(now));
     }
 
     fn is_complete(&self) -> Result<(), String> {
-        self.parts.iter().try_for_each(|part| part.trial.is_complete())
+        self.trials.iter().try_for_each(|shared| shared.trial.is_complete())
     }
 }
 
 impl std::fmt::Debug for Together {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Together").field("parts", &self.parts.len()).finish_non_exhaustive()
+        f.debug_struct("Together").field("trials", &self.trials.len()).finish_non_exhaustive()
     }
 }

@@ -1,7 +1,7 @@
 //! Hubs of Open Cluster Management and their managed clusters, and hubs with a defect.
 
 use convoy_api::{GroupKind, Object, ObjectKey};
-use convoy_plan::dialect::ocm::{Hub, Parts};
+use convoy_plan::dialect::ocm::{Hub, HubControllers};
 use convoy_plan::dialect::{Need, Watch};
 use convoy_plan::{Dialect, Snapshot, Step, World};
 use convoy_sim::seed::Seed;
@@ -10,7 +10,7 @@ use convoy_sim::simulation::{RunSummary, Simulation};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-static HUB: Hub = Hub { parts: Parts::ALL };
+static HUB: Hub = Hub { parts: HubControllers::ALL };
 
 /// Enough to meet every pair of faults, and within two minutes on two cores.
 const SEEDS: u32 = 1_000;

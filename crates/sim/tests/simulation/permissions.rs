@@ -198,7 +198,7 @@ fn is_elsewhere(idle: &str) -> bool {
 #[test]
 fn every_permission_is_needed() {
     let (skyhook, fleet, operator) = (Skyhook::new(), fleet::Hub::default(), Operator::new());
-    let hub = ocm::Hub { parts: ocm::Parts::ALL };
+    let hub = ocm::Hub { parts: ocm::HubControllers::ALL };
     let (agent, work) =
         (FleetAgent::new("member-1"), OcmAgent::new(ocm_agent::Options::new("cluster-1", "")));
     let registration = OcmRegistration::new(ocm_registration::Options::new("cluster-1"));

@@ -5,8 +5,8 @@ use cel::common::value::CowVal;
 use cel::{DeclarationError, Env};
 use serde_json::Value;
 
-use super::native::{Native, NativeType, answer, native};
-use super::{Answer, Arguments, global, member, text};
+use super::native::{Native, NativeType, native, returned};
+use super::{Arguments, CallResult, global, member, text};
 use crate::cel::library::value::from_json;
 use crate::text::Name;
 use crate::text::format::is_of_format;
@@ -35,7 +35,7 @@ macro_rules! formats {
         const NAMES: &[&str] = &[$($name),*];
 
         fn declare(env: &mut Env) -> Result<(), DeclarationError> {
-            $(global(env, concat!("format.", $name), &[], |_| answer(Named($name)))?;)*
+            $(global(env, concat!("format.", $name), &[], |_| returned(Named($name)))?;)*
             Ok(())
         }
     };
@@ -64,7 +64,7 @@ pub(super) fn extension(env: &mut Env) -> Result<(), DeclarationError> {
     member(env, "validate", &[FORMAT.to_owned(), STRING_TYPE], validate)
 }
 
-fn named<'b, 'v>(arguments: Arguments<'b, 'v>) -> Answer<'b, 'v> {
+fn named<'b, 'v>(arguments: Arguments<'b, 'v>) -> CallResult<'b, 'v> {
     let wanted = text(&arguments[0])?;
     let found = NAMES.iter().find(|name| **name == wanted);
     Ok(CowVal::owned(match found {
@@ -74,7 +74,7 @@ fn named<'b, 'v>(arguments: Arguments<'b, 'v>) -> Answer<'b, 'v> {
 }
 
 /// Nothing if the text is fine, else what is wrong with it.
-fn validate<'b, 'v>(arguments: Arguments<'b, 'v>) -> Answer<'b, 'v> {
+fn validate<'b, 'v>(arguments: Arguments<'b, 'v>) -> CallResult<'b, 'v> {
     let (Named(format), text) = (*native::<Named>(&arguments[0])?, text(&arguments[1])?);
     let errors = errors(format, text);
     Ok(CowVal::owned(if errors.is_empty() {

@@ -6,7 +6,7 @@ use cel::common::types::{CelBool, CelInt, DYN_TYPE, LIST_TYPE};
 use cel::common::value::{CowVal, Val};
 use cel::{DeclarationError, Env, ExecutionError};
 
-use super::{Answer, Arguments, failed, member};
+use super::{Arguments, CallResult, failed, member};
 use crate::cel::budget::charge;
 use crate::cel::library::value::{equal, items};
 
@@ -19,7 +19,7 @@ pub(super) fn extension(env: &mut Env) -> Result<(), DeclarationError> {
     member(env, "lastIndexOf", &[LIST_TYPE, DYN_TYPE], last_index_of)
 }
 
-fn is_sorted<'b, 'v>(arguments: Arguments<'b, 'v>) -> Answer<'b, 'v> {
+fn is_sorted<'b, 'v>(arguments: Arguments<'b, 'v>) -> CallResult<'b, 'v> {
     let list = items(arguments[0].as_ref());
     let mut sorted = true;
     for pair in list.windows(2) {
@@ -29,7 +29,7 @@ fn is_sorted<'b, 'v>(arguments: Arguments<'b, 'v>) -> Answer<'b, 'v> {
 }
 
 /// The sum of an empty list is 0, whatever its elements would have been.
-fn sum<'b, 'v>(arguments: Arguments<'b, 'v>) -> Answer<'b, 'v> {
+fn sum<'b, 'v>(arguments: Arguments<'b, 'v>) -> CallResult<'b, 'v> {
     let list = items(arguments[0].as_ref());
     let Some((first, rest)) = list.split_first() else {
         return Ok(CowVal::owned(CelInt::from(0)));
@@ -42,15 +42,19 @@ fn sum<'b, 'v>(arguments: Arguments<'b, 'v>) -> Answer<'b, 'v> {
     Ok(CowVal::Owned(total))
 }
 
-fn min<'b, 'v>(arguments: Arguments<'b, 'v>) -> Answer<'b, 'v> {
+fn min<'b, 'v>(arguments: Arguments<'b, 'v>) -> CallResult<'b, 'v> {
     extreme(&arguments, "min", Ordering::Less)
 }
 
-fn max<'b, 'v>(arguments: Arguments<'b, 'v>) -> Answer<'b, 'v> {
+fn max<'b, 'v>(arguments: Arguments<'b, 'v>) -> CallResult<'b, 'v> {
     extreme(&arguments, "max", Ordering::Greater)
 }
 
-fn extreme<'b, 'v>(arguments: &[CowVal<'b, 'v>], name: &str, wanted: Ordering) -> Answer<'b, 'v> {
+fn extreme<'b, 'v>(
+    arguments: &[CowVal<'b, 'v>],
+    name: &str,
+    wanted: Ordering,
+) -> CallResult<'b, 'v> {
     let list = items(arguments[0].as_ref());
     let Some((first, rest)) = list.split_first() else {
         return failed(name, format!("{name} called on empty list"));
@@ -64,14 +68,14 @@ fn extreme<'b, 'v>(arguments: &[CowVal<'b, 'v>], name: &str, wanted: Ordering) -
     Ok(CowVal::Owned(best.clone_as_boxed()))
 }
 
-fn index_of<'b, 'v>(arguments: Arguments<'b, 'v>) -> Answer<'b, 'v> {
+fn index_of<'b, 'v>(arguments: Arguments<'b, 'v>) -> CallResult<'b, 'v> {
     let list = items(arguments[0].as_ref());
     charge(list.len() as u64)?;
     let found = list.iter().position(|item| equal(*item, arguments[1].as_ref()));
     Ok(index(found))
 }
 
-fn last_index_of<'b, 'v>(arguments: Arguments<'b, 'v>) -> Answer<'b, 'v> {
+fn last_index_of<'b, 'v>(arguments: Arguments<'b, 'v>) -> CallResult<'b, 'v> {
     let list = items(arguments[0].as_ref());
     charge(list.len() as u64)?;
     let found = list.iter().rposition(|item| equal(*item, arguments[1].as_ref()));

@@ -8,7 +8,7 @@ use cel::ExecutionError;
 use cel::common::types::{CelBool, CelInt, CelString, Type};
 use cel::common::value::{CowVal, StaticVal, Val};
 
-use super::Answer;
+use super::CallResult;
 
 /// A Rust type as a CEL type.
 pub(super) trait NativeType: Clone + Debug + PartialEq + Send + Sync + 'static {
@@ -61,18 +61,18 @@ pub(super) fn native<'a, T: NativeType>(
     }
 }
 
-pub(super) fn answer<'b, 'v, T: NativeType>(value: T) -> Answer<'b, 'v> {
+pub(super) fn returned<'b, 'v, T: NativeType>(value: T) -> CallResult<'b, 'v> {
     Ok(CowVal::owned(Native(value)))
 }
 
-pub(super) fn truth<'b, 'v>(truth: bool) -> Answer<'b, 'v> {
+pub(super) fn truth<'b, 'v>(truth: bool) -> CallResult<'b, 'v> {
     Ok(CowVal::owned(CelBool::from(truth)))
 }
 
-pub(super) fn number<'b, 'v>(number: i64) -> Answer<'b, 'v> {
+pub(super) fn number<'b, 'v>(number: i64) -> CallResult<'b, 'v> {
     Ok(CowVal::owned(CelInt::from(number)))
 }
 
-pub(super) fn string<'b, 'v>(text: impl Into<String>) -> Answer<'b, 'v> {
+pub(super) fn string<'b, 'v>(text: impl Into<String>) -> CallResult<'b, 'v> {
     Ok(CowVal::owned(CelString::from(text.into())))
 }

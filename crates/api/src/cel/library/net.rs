@@ -6,8 +6,8 @@ use cel::common::types::{CelString, STRING_TYPE, Type};
 use cel::common::value::CowVal;
 use cel::{DeclarationError, Env};
 
-use super::native::{NativeType, answer, native, number, truth};
-use super::{Answer, Arguments, failed, global, member, text};
+use super::native::{NativeType, native, number, returned, truth};
+use super::{Arguments, CallResult, failed, global, member, text};
 
 static IP: Type = Type::new_unspecified_type("net.IP");
 static CIDR: Type = Type::new_unspecified_type("net.CIDR");
@@ -63,9 +63,9 @@ pub(super) fn extension(env: &mut Env) -> Result<(), DeclarationError> {
     for network in [cidr(), STRING_TYPE] {
         member(env, "containsCIDR", &[cidr(), network], contains_cidr)?;
     }
-    member(env, "ip", &[cidr()], |arguments| answer(native::<Network>(&arguments[0])?.address))?;
+    member(env, "ip", &[cidr()], |arguments| returned(native::<Network>(&arguments[0])?.address))?;
     member(env, "masked", &[cidr()], |arguments| {
-        answer(native::<Network>(&arguments[0])?.masked())
+        returned(native::<Network>(&arguments[0])?.masked())
     })?;
     member(env, "prefixLength", &[cidr()], |arguments| {
         number(native::<Network>(&arguments[0])?.length.into())
@@ -93,23 +93,23 @@ fn parse_cidr(text: &str) -> Result<Network, String> {
     if length > bits(address) { Err(error()) } else { Ok(Network { address, length }) }
 }
 
-fn ip_of<'b, 'v>(arguments: Arguments<'b, 'v>) -> Answer<'b, 'v> {
-    parse_ip(text(&arguments[0])?).map_or_else(|error| failed("ip", error), answer)
+fn ip_of<'b, 'v>(arguments: Arguments<'b, 'v>) -> CallResult<'b, 'v> {
+    parse_ip(text(&arguments[0])?).map_or_else(|error| failed("ip", error), returned)
 }
 
-fn cidr_of<'b, 'v>(arguments: Arguments<'b, 'v>) -> Answer<'b, 'v> {
-    parse_cidr(text(&arguments[0])?).map_or_else(|error| failed("cidr", error), answer)
+fn cidr_of<'b, 'v>(arguments: Arguments<'b, 'v>) -> CallResult<'b, 'v> {
+    parse_cidr(text(&arguments[0])?).map_or_else(|error| failed("cidr", error), returned)
 }
 
-fn is_ip<'b, 'v>(arguments: Arguments<'b, 'v>) -> Answer<'b, 'v> {
+fn is_ip<'b, 'v>(arguments: Arguments<'b, 'v>) -> CallResult<'b, 'v> {
     truth(parse_ip(text(&arguments[0])?).is_ok())
 }
 
-fn is_cidr<'b, 'v>(arguments: Arguments<'b, 'v>) -> Answer<'b, 'v> {
+fn is_cidr<'b, 'v>(arguments: Arguments<'b, 'v>) -> CallResult<'b, 'v> {
     truth(parse_cidr(text(&arguments[0])?).is_ok())
 }
 
-fn is_canonical<'b, 'v>(arguments: Arguments<'b, 'v>) -> Answer<'b, 'v> {
+fn is_canonical<'b, 'v>(arguments: Arguments<'b, 'v>) -> CallResult<'b, 'v> {
     let text = text(&arguments[0])?;
     match parse_ip(text) {
         Ok(address) => truth(address.to_string() == text),
@@ -117,16 +117,16 @@ fn is_canonical<'b, 'v>(arguments: Arguments<'b, 'v>) -> Answer<'b, 'v> {
     }
 }
 
-fn family<'b, 'v>(arguments: Arguments<'b, 'v>) -> Answer<'b, 'v> {
+fn family<'b, 'v>(arguments: Arguments<'b, 'v>) -> CallResult<'b, 'v> {
     number(if native::<IpAddr>(&arguments[0])?.is_ipv4() { 4 } else { 6 })
 }
 
-fn written<'b, 'v>(arguments: Arguments<'b, 'v>) -> Answer<'b, 'v> {
+fn written<'b, 'v>(arguments: Arguments<'b, 'v>) -> CallResult<'b, 'v> {
     let text = text_of(arguments[0].as_ref()).unwrap_or_default();
     Ok(CowVal::owned(CelString::from(text)))
 }
 
-fn tell<'b, 'v>(arguments: &[CowVal<'b, 'v>], question: fn(&IpAddr) -> bool) -> Answer<'b, 'v> {
+fn tell<'b, 'v>(arguments: &[CowVal<'b, 'v>], question: fn(&IpAddr) -> bool) -> CallResult<'b, 'v> {
     truth(question(native::<IpAddr>(&arguments[0])?))
 }
 
@@ -153,7 +153,7 @@ fn is_global_unicast(address: &IpAddr) -> bool {
         && !is_local_unicast(address)
 }
 
-fn contains_ip<'b, 'v>(arguments: Arguments<'b, 'v>) -> Answer<'b, 'v> {
+fn contains_ip<'b, 'v>(arguments: Arguments<'b, 'v>) -> CallResult<'b, 'v> {
     let network = native::<Network>(&arguments[0])?;
     let address = match argument_text(&arguments[1]) {
         Some(text) => match parse_ip(text) {
@@ -165,7 +165,7 @@ fn contains_ip<'b, 'v>(arguments: Arguments<'b, 'v>) -> Answer<'b, 'v> {
     truth(network.holds(Network { address, length: bits(address) }))
 }
 
-fn contains_cidr<'b, 'v>(arguments: Arguments<'b, 'v>) -> Answer<'b, 'v> {
+fn contains_cidr<'b, 'v>(arguments: Arguments<'b, 'v>) -> CallResult<'b, 'v> {
     let network = native::<Network>(&arguments[0])?;
     let other = match argument_text(&arguments[1]) {
         Some(text) => match parse_cidr(text) {

@@ -7,7 +7,7 @@ use cel::common::types::{
 use cel::common::value::{CowVal, Val};
 use cel::{DeclarationError, Env, ExecutionError};
 
-use super::{Answer, Arguments, failed, global, member, text};
+use super::{Arguments, CallResult, failed, global, member, text};
 use crate::cel::budget::{charge, copying, traversal};
 use crate::cel::library::value::json;
 use crate::cel::library::value::{equal, items};
@@ -27,7 +27,7 @@ pub(super) fn extension(env: &mut Env) -> Result<(), DeclarationError> {
     member(env, "@replace", &[STRING_TYPE, STRING_TYPE, STRING_TYPE, INT_TYPE], replace)
 }
 
-fn add<'b, 'v>(arguments: Arguments<'b, 'v>) -> Answer<'b, 'v> {
+fn add<'b, 'v>(arguments: Arguments<'b, 'v>) -> CallResult<'b, 'v> {
     let [left, right] = pair(arguments)?;
     charge(weight(left.as_ref()) + weight(right.as_ref()))?;
     let missing = || {
@@ -38,19 +38,19 @@ fn add<'b, 'v>(arguments: Arguments<'b, 'v>) -> Answer<'b, 'v> {
     Ok(CowVal::Owned(sum))
 }
 
-fn equals<'b, 'v>(arguments: Arguments<'b, 'v>) -> Answer<'b, 'v> {
+fn equals<'b, 'v>(arguments: Arguments<'b, 'v>) -> CallResult<'b, 'v> {
     let [left, right] = pair(arguments)?;
     charge(weight(left.as_ref()).min(weight(right.as_ref())))?;
     Ok(CowVal::owned(CelBool::from(equal(left.as_ref(), right.as_ref()))))
 }
 
-fn differs<'b, 'v>(arguments: Arguments<'b, 'v>) -> Answer<'b, 'v> {
+fn differs<'b, 'v>(arguments: Arguments<'b, 'v>) -> CallResult<'b, 'v> {
     let [left, right] = pair(arguments)?;
     charge(weight(left.as_ref()).min(weight(right.as_ref())))?;
     Ok(CowVal::owned(CelBool::from(!equal(left.as_ref(), right.as_ref()))))
 }
 
-fn is_in<'b, 'v>(arguments: Arguments<'b, 'v>) -> Answer<'b, 'v> {
+fn is_in<'b, 'v>(arguments: Arguments<'b, 'v>) -> CallResult<'b, 'v> {
     let [item, container] = pair(arguments)?;
     charge(weight(container.as_ref()))?;
     let found = match container.get_type().kind() {
@@ -65,7 +65,7 @@ fn is_in<'b, 'v>(arguments: Arguments<'b, 'v>) -> Answer<'b, 'v> {
     Ok(CowVal::owned(CelBool::from(found)))
 }
 
-fn own<'b, 'v>(mut arguments: Arguments<'b, 'v>) -> Answer<'b, 'v> {
+fn own<'b, 'v>(mut arguments: Arguments<'b, 'v>) -> CallResult<'b, 'v> {
     let Some(value) = arguments.pop() else {
         return Err(ExecutionError::invalid_argument_count(1, 0));
     };
@@ -75,7 +75,7 @@ fn own<'b, 'v>(mut arguments: Arguments<'b, 'v>) -> Answer<'b, 'v> {
 
 /// What a loop runs over. Pays for every round beforehand, and gives the keys of a map literal
 /// an order.
-fn range<'b, 'v>(arguments: Arguments<'b, 'v>) -> Answer<'b, 'v> {
+fn range<'b, 'v>(arguments: Arguments<'b, 'v>) -> CallResult<'b, 'v> {
     let [range, body] = pair(arguments)?;
     let rounds = items(range.as_ref());
     let body = body.downcast_ref::<CelInt>().map_or(1, |body| body.inner().unsigned_abs());
@@ -90,7 +90,7 @@ fn range<'b, 'v>(arguments: Arguments<'b, 'v>) -> Answer<'b, 'v> {
 }
 
 /// `lists.range(n)`: 0 to n - 1.
-fn numbers<'b, 'v>(arguments: Arguments<'b, 'v>) -> Answer<'b, 'v> {
+fn numbers<'b, 'v>(arguments: Arguments<'b, 'v>) -> CallResult<'b, 'v> {
     let count = arguments.first().and_then(|count| count.downcast_ref::<CelInt>());
     let count = count.map_or(0, |count| *count.inner()).max(0);
     charge(count.unsigned_abs())?;
@@ -99,7 +99,7 @@ fn numbers<'b, 'v>(arguments: Arguments<'b, 'v>) -> Answer<'b, 'v> {
     Ok(CowVal::owned(CelList::from(numbers)))
 }
 
-fn join<'b, 'v>(arguments: Arguments<'b, 'v>) -> Answer<'b, 'v> {
+fn join<'b, 'v>(arguments: Arguments<'b, 'v>) -> CallResult<'b, 'v> {
     let separator = arguments.get(1).map(text).transpose()?.unwrap_or_default();
     let mut parts = Vec::new();
     for item in items(arguments[0].as_ref()) {
@@ -113,7 +113,7 @@ fn join<'b, 'v>(arguments: Arguments<'b, 'v>) -> Answer<'b, 'v> {
     Ok(CowVal::owned(CelString::from(parts.join(separator))))
 }
 
-fn replace<'b, 'v>(arguments: Arguments<'b, 'v>) -> Answer<'b, 'v> {
+fn replace<'b, 'v>(arguments: Arguments<'b, 'v>) -> CallResult<'b, 'v> {
     let [source, from, to] = [text(&arguments[0])?, text(&arguments[1])?, text(&arguments[2])?];
     let limit = arguments.get(3).and_then(|limit| limit.downcast_ref::<CelInt>());
     let limit = match limit.map(|limit| *limit.inner()) {

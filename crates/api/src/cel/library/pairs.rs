@@ -13,7 +13,7 @@ use cel::parser::{Macro, MacroExprHelper, ParseError};
 use cel::{DeclarationError, Env, ExecutionError, IdedExpr};
 
 use super::bind::bind;
-use super::{Answer, Arguments, failed, global};
+use super::{Arguments, CallResult, failed, global};
 use crate::cel::budget::{charge, copying};
 use crate::cel::library::value::items;
 
@@ -157,7 +157,7 @@ fn call(helper: Helper<'_, '_>, function: &str, args: Vec<IdedExpr>) -> IdedExpr
 }
 
 /// The entries of a map, or a list's elements with their indices, as lists of two.
-fn pairs<'b, 'v>(arguments: Arguments<'b, 'v>) -> Answer<'b, 'v> {
+fn pairs<'b, 'v>(arguments: Arguments<'b, 'v>) -> CallResult<'b, 'v> {
     let range = arguments[0].as_ref();
     let is_map = range.get_type().kind() == Kind::Map;
     let mut pairs: Vec<Box<dyn Val + 'v>> = Vec::new();
@@ -177,7 +177,7 @@ fn pairs<'b, 'v>(arguments: Arguments<'b, 'v>) -> Answer<'b, 'v> {
 }
 
 /// A map of lists of two.
-fn mapped<'b, 'v>(arguments: Arguments<'b, 'v>) -> Answer<'b, 'v> {
+fn mapped<'b, 'v>(arguments: Arguments<'b, 'v>) -> CallResult<'b, 'v> {
     let mut entries = std::collections::HashMap::new();
     for pair in items(arguments[0].as_ref()) {
         if let [key, value] = items(pair)[..] {
@@ -189,7 +189,7 @@ fn mapped<'b, 'v>(arguments: Arguments<'b, 'v>) -> Answer<'b, 'v> {
 }
 
 /// A map of all entries of a list of maps; each key once.
-fn merged<'b, 'v>(arguments: Arguments<'b, 'v>) -> Answer<'b, 'v> {
+fn merged<'b, 'v>(arguments: Arguments<'b, 'v>) -> CallResult<'b, 'v> {
     let mut entries = std::collections::HashMap::new();
     for map in items(arguments[0].as_ref()) {
         for key in items(map) {

@@ -6,8 +6,8 @@ use cel::common::types::{CelDouble, CelInt, INT_TYPE, STRING_TYPE, Type};
 use cel::common::value::CowVal;
 use cel::{DeclarationError, Env, ExecutionError};
 
-use super::native::{NativeType, answer, native, number, truth};
-use super::{Answer, Arguments, failed, global, member, text};
+use super::native::{NativeType, native, number, returned, truth};
+use super::{Arguments, CallResult, failed, global, member, text};
 use crate::text::Quantity;
 
 static QUANTITY: Type = Type::new_unspecified_type("kubernetes.Quantity");
@@ -42,9 +42,9 @@ pub(super) fn extension(env: &mut Env) -> Result<(), DeclarationError> {
     member(env, "compareTo", &[quantity(), quantity()], compare_to)
 }
 
-fn parse<'b, 'v>(arguments: Arguments<'b, 'v>) -> Answer<'b, 'v> {
+fn parse<'b, 'v>(arguments: Arguments<'b, 'v>) -> CallResult<'b, 'v> {
     match text(&arguments[0])?.parse::<Quantity>() {
-        Ok(quantity) => answer(quantity),
+        Ok(quantity) => returned(quantity),
         Err(_) => failed(
             "quantity",
             "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
@@ -52,7 +52,7 @@ fn parse<'b, 'v>(arguments: Arguments<'b, 'v>) -> Answer<'b, 'v> {
     }
 }
 
-fn is_quantity<'b, 'v>(arguments: Arguments<'b, 'v>) -> Answer<'b, 'v> {
+fn is_quantity<'b, 'v>(arguments: Arguments<'b, 'v>) -> CallResult<'b, 'v> {
     truth(text(&arguments[0])?.parse::<Quantity>().is_ok())
 }
 
@@ -61,11 +61,11 @@ fn whole(arguments: &[CowVal<'_, '_>]) -> Result<Option<i64>, ExecutionError> {
     Ok((nanos % NANO == 0).then(|| i64::try_from(nanos / NANO).ok()).flatten())
 }
 
-fn is_integer<'b, 'v>(arguments: Arguments<'b, 'v>) -> Answer<'b, 'v> {
+fn is_integer<'b, 'v>(arguments: Arguments<'b, 'v>) -> CallResult<'b, 'v> {
     truth(whole(&arguments)?.is_some())
 }
 
-fn as_integer<'b, 'v>(arguments: Arguments<'b, 'v>) -> Answer<'b, 'v> {
+fn as_integer<'b, 'v>(arguments: Arguments<'b, 'v>) -> CallResult<'b, 'v> {
     match whole(&arguments)? {
         Some(units) => number(units),
         None => failed("asInteger", "cannot convert value to integer"),
@@ -73,12 +73,12 @@ fn as_integer<'b, 'v>(arguments: Arguments<'b, 'v>) -> Answer<'b, 'v> {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "approximate by name")]
-fn as_float<'b, 'v>(arguments: Arguments<'b, 'v>) -> Answer<'b, 'v> {
+fn as_float<'b, 'v>(arguments: Arguments<'b, 'v>) -> CallResult<'b, 'v> {
     let nanos = native::<Quantity>(&arguments[0])?.as_nanos();
     Ok(CowVal::owned(CelDouble::from(nanos as f64 / NANO as f64)))
 }
 
-fn sign<'b, 'v>(arguments: Arguments<'b, 'v>) -> Answer<'b, 'v> {
+fn sign<'b, 'v>(arguments: Arguments<'b, 'v>) -> CallResult<'b, 'v> {
     number(order(native::<Quantity>(&arguments[0])?.cmp(&Quantity::ZERO)))
 }
 
@@ -89,23 +89,23 @@ fn operand(argument: &CowVal<'_, '_>) -> Result<Quantity, ExecutionError> {
     }
 }
 
-fn add<'b, 'v>(arguments: Arguments<'b, 'v>) -> Answer<'b, 'v> {
-    answer(native::<Quantity>(&arguments[0])?.saturating_add(operand(&arguments[1])?))
+fn add<'b, 'v>(arguments: Arguments<'b, 'v>) -> CallResult<'b, 'v> {
+    returned(native::<Quantity>(&arguments[0])?.saturating_add(operand(&arguments[1])?))
 }
 
-fn subtract<'b, 'v>(arguments: Arguments<'b, 'v>) -> Answer<'b, 'v> {
-    answer(native::<Quantity>(&arguments[0])?.saturating_sub(operand(&arguments[1])?))
+fn subtract<'b, 'v>(arguments: Arguments<'b, 'v>) -> CallResult<'b, 'v> {
+    returned(native::<Quantity>(&arguments[0])?.saturating_sub(operand(&arguments[1])?))
 }
 
-fn is_greater<'b, 'v>(arguments: Arguments<'b, 'v>) -> Answer<'b, 'v> {
+fn is_greater<'b, 'v>(arguments: Arguments<'b, 'v>) -> CallResult<'b, 'v> {
     truth(native::<Quantity>(&arguments[0])? > native::<Quantity>(&arguments[1])?)
 }
 
-fn is_less<'b, 'v>(arguments: Arguments<'b, 'v>) -> Answer<'b, 'v> {
+fn is_less<'b, 'v>(arguments: Arguments<'b, 'v>) -> CallResult<'b, 'v> {
     truth(native::<Quantity>(&arguments[0])? < native::<Quantity>(&arguments[1])?)
 }
 
-fn compare_to<'b, 'v>(arguments: Arguments<'b, 'v>) -> Answer<'b, 'v> {
+fn compare_to<'b, 'v>(arguments: Arguments<'b, 'v>) -> CallResult<'b, 'v> {
     number(order(native::<Quantity>(&arguments[0])?.cmp(native::<Quantity>(&arguments[1])?)))
 }
 

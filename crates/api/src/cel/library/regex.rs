@@ -9,7 +9,7 @@ use cel::common::value::{CowVal, Val};
 use cel::{DeclarationError, Env, ExecutionError};
 use regex::Regex;
 
-use super::{Answer, Arguments, failed, global, member, text};
+use super::{Arguments, CallResult, failed, global, member, text};
 use crate::cel::budget::{charge, traversal};
 
 /// Patterns kept compiled, per thread; when there are more, all are forgotten.
@@ -30,20 +30,20 @@ pub(super) fn extension(env: &mut Env) -> Result<(), DeclarationError> {
     member(env, "findAll", &[STRING_TYPE, STRING_TYPE, INT_TYPE], find_all)
 }
 
-fn matches<'b, 'v>(arguments: Arguments<'b, 'v>) -> Answer<'b, 'v> {
+fn matches<'b, 'v>(arguments: Arguments<'b, 'v>) -> CallResult<'b, 'v> {
     let (source, pattern) = (text(&arguments[0])?, compiled(text(&arguments[1])?)?);
     charge(traversal(source.len()))?;
     Ok(CowVal::owned(CelBool::from(pattern.is_match(source))))
 }
 
-fn find<'b, 'v>(arguments: Arguments<'b, 'v>) -> Answer<'b, 'v> {
+fn find<'b, 'v>(arguments: Arguments<'b, 'v>) -> CallResult<'b, 'v> {
     let (source, pattern) = (text(&arguments[0])?, compiled(text(&arguments[1])?)?);
     charge(traversal(source.len()))?;
     let found = pattern.find(source).map_or("", |found| found.as_str());
     Ok(CowVal::owned(CelString::from(found.to_owned())))
 }
 
-fn find_all<'b, 'v>(arguments: Arguments<'b, 'v>) -> Answer<'b, 'v> {
+fn find_all<'b, 'v>(arguments: Arguments<'b, 'v>) -> CallResult<'b, 'v> {
     let (source, pattern) = (text(&arguments[0])?, compiled(text(&arguments[1])?)?);
     charge(traversal(source.len()) * 2)?;
     let limit = arguments.get(2).and_then(|limit| limit.downcast_ref::<CelInt>());

@@ -5,9 +5,9 @@ use cel::common::value::CowVal;
 use cel::{DeclarationError, Env, ExecutionError};
 use semver::Version;
 
-use super::native::{NativeType, answer, native, number, truth};
+use super::native::{NativeType, native, number, returned, truth};
 use super::quantity::order;
-use super::{Answer, Arguments, failed, global, member, text};
+use super::{Arguments, CallResult, failed, global, member, text};
 
 static SEMVER: Type = Type::new_unspecified_type("kubernetes.Semver");
 
@@ -24,7 +24,7 @@ pub(super) fn extension(env: &mut Env) -> Result<(), DeclarationError> {
     env.add_type(version())?;
     for signature in [&[STRING_TYPE][..], &[STRING_TYPE, BOOL_TYPE]] {
         global(env, "semver", signature, |arguments| match parse(&arguments)? {
-            Some(version) => answer(version),
+            Some(version) => returned(version),
             None => failed("semver", "Invalid Semantic Version"),
         })?;
         global(env, "isSemver", signature, |arguments| truth(parse(&arguments)?.is_some()))?;
@@ -64,7 +64,7 @@ fn normalised(text: &str) -> String {
     stripped.collect::<Vec<_>>().join(".") + rest
 }
 
-fn part<'b, 'v>(arguments: &Arguments<'b, 'v>, part: fn(&Version) -> u64) -> Answer<'b, 'v> {
+fn part<'b, 'v>(arguments: &Arguments<'b, 'v>, part: fn(&Version) -> u64) -> CallResult<'b, 'v> {
     number(i64::try_from(part(native::<Version>(&arguments[0])?)).unwrap_or(i64::MAX))
 }
 

@@ -4,7 +4,7 @@ use cel::common::types::{CelBool, LIST_TYPE};
 use cel::common::value::{CowVal, Val};
 use cel::{DeclarationError, Env, ExecutionError};
 
-use super::{Answer, Arguments, global};
+use super::{Arguments, CallResult, global};
 use crate::cel::budget::charge;
 use crate::cel::library::value::{equal, items};
 
@@ -14,19 +14,19 @@ pub(super) fn extension(env: &mut Env) -> Result<(), DeclarationError> {
     global(env, "sets.intersects", &[LIST_TYPE, LIST_TYPE], intersects)
 }
 
-fn contains<'b, 'v>(arguments: Arguments<'b, 'v>) -> Answer<'b, 'v> {
+fn contains<'b, 'v>(arguments: Arguments<'b, 'v>) -> CallResult<'b, 'v> {
     let (list, parts) = both(&arguments)?;
-    Ok(answer(holds_all(&list, &parts)))
+    Ok(boolean(holds_all(&list, &parts)))
 }
 
-fn equivalent<'b, 'v>(arguments: Arguments<'b, 'v>) -> Answer<'b, 'v> {
+fn equivalent<'b, 'v>(arguments: Arguments<'b, 'v>) -> CallResult<'b, 'v> {
     let (left, right) = both(&arguments)?;
-    Ok(answer(holds_all(&left, &right) && holds_all(&right, &left)))
+    Ok(boolean(holds_all(&left, &right) && holds_all(&right, &left)))
 }
 
-fn intersects<'b, 'v>(arguments: Arguments<'b, 'v>) -> Answer<'b, 'v> {
+fn intersects<'b, 'v>(arguments: Arguments<'b, 'v>) -> CallResult<'b, 'v> {
     let (left, right) = both(&arguments)?;
-    Ok(answer(right.iter().any(|item| holds(&left, *item))))
+    Ok(boolean(right.iter().any(|item| holds(&left, *item))))
 }
 
 type Both<'a, 'v> = (Vec<&'a (dyn Val + 'v)>, Vec<&'a (dyn Val + 'v)>);
@@ -45,6 +45,6 @@ fn holds(list: &[&dyn Val], part: &dyn Val) -> bool {
     list.iter().any(|item| equal(*item, part))
 }
 
-fn answer<'b, 'v>(answer: bool) -> CowVal<'b, 'v> {
-    CowVal::owned(CelBool::from(answer))
+fn boolean<'b, 'v>(value: bool) -> CowVal<'b, 'v> {
+    CowVal::owned(CelBool::from(value))
 }

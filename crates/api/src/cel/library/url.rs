@@ -5,8 +5,8 @@ use cel::common::value::CowVal;
 use cel::{DeclarationError, Env};
 use serde_json::{Map, Value};
 
-use super::native::{NativeType, answer, native, string, truth};
-use super::{Answer, Arguments, failed, global, member, text};
+use super::native::{NativeType, native, returned, string, truth};
+use super::{Arguments, CallResult, failed, global, member, text};
 use crate::cel::library::value::from_json;
 
 static URL: Type = Type::new_unspecified_type("kubernetes.URL");
@@ -38,7 +38,7 @@ pub(super) fn extension(env: &mut Env) -> Result<(), DeclarationError> {
     let url = || URL.to_owned();
     env.add_type(url())?;
     global(env, "url", &[STRING_TYPE], |arguments| match parse(text(&arguments[0])?) {
-        Some(url) => answer(url),
+        Some(url) => returned(url),
         None => failed("url", "URL parse error during conversion from string"),
     })?;
     global(env, "isURL", &[STRING_TYPE], |arguments| truth(parse(text(&arguments[0])?).is_some()))?;
@@ -125,7 +125,7 @@ impl Url {
 }
 
 /// Every parameter with its values in order; pairs that cannot be decoded are left out.
-fn query<'b, 'v>(arguments: Arguments<'b, 'v>) -> Answer<'b, 'v> {
+fn query<'b, 'v>(arguments: Arguments<'b, 'v>) -> CallResult<'b, 'v> {
     let mut found = Map::new();
     for pair in part(&arguments)?.query.split('&').filter(|pair| !pair.is_empty()) {
         let (key, value) = pair.split_once('=').unwrap_or((pair, ""));

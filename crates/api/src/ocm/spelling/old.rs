@@ -34,12 +34,9 @@ pub fn old_in_placement(placement: &Object) -> Found {
 
 /// The old labels of a `PlacementDecision`.
 pub fn old_in_decision(decision: &Object) -> Found {
-    let labels = [
-        (GROUP_INDEX_LABELS, "cluster.open-cluster-management.io/decision-group-index"),
-        (GROUP_NAME_LABELS, "cluster.open-cluster-management.io/decision-group-name"),
-    ];
-    let old = labels.into_iter().filter(|(keys, _)| decision.label(keys[1]).is_some());
-    old.map(|(keys, now)| (format!("metadata.labels[{}]", keys[1]), now)).collect()
+    let labels = [GROUP_INDEX_LABELS, GROUP_NAME_LABELS];
+    let old = labels.into_iter().filter(|[_, old]| decision.label(old).is_some());
+    old.map(|[now, old]| (format!("metadata.labels[{old}]"), now)).collect()
 }
 
 /// The old operators of the selector that stands at `at`.

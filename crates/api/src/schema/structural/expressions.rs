@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Check, Level, Place};
+use super::{Check, Level, SchemaPosition};
 use crate::cel::{Declared, Program, Type, type_of};
 use crate::schema::declared::self_type;
 use crate::schema::go;
@@ -12,22 +12,22 @@ const REASONS: [&str; 4] =
     ["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
 
 impl Check {
-    pub(super) fn rules(&mut self, schema: &Value, place: &Place) {
+    pub(super) fn rules(&mut self, schema: &Value, position: &SchemaPosition) {
         let rules = schema["x-kubernetes-validations"].as_array().into_iter().flatten();
         for (index, rule) in rules.enumerate() {
             let keyword = format!("x-kubernetes-validations[{index}]");
-            self.words(rule, schema, place, &keyword);
-            self.expressions(rule, schema, place, &keyword);
+            self.words(rule, schema, position, &keyword);
+            self.expressions(rule, schema, position, &keyword);
         }
     }
 
     /// What can be wrong with a rule beside its expressions.
-    fn words(&mut self, rule: &Value, schema: &Value, place: &Place, keyword: &str) {
+    fn words(&mut self, rule: &Value, schema: &Value, position: &SchemaPosition, keyword: &str) {
         let text = |name: &str| rule[name].as_str().unwrap_or_default();
         let trimmed = |name: &str| text(name).trim();
         let shown = |name: &str| go::shown(&rule[name]);
         let mut error = |name: &str, message: &str| {
-            self.error(place, &format!("{keyword}.{name}"), message);
+            self.error(position, &format!("{keyword}.{name}"), message);
         };
         if trimmed("rule").is_empty() {
             error("rule", "Required value: rule is not specified");
@@ -56,15 +56,21 @@ impl Check {
     }
 
     /// What the compiler says, which is told where nothing else is wrong.
-    fn expressions(&mut self, rule: &Value, schema: &Value, place: &Place, keyword: &str) {
+    fn expressions(
+        &mut self,
+        rule: &Value,
+        schema: &Value,
+        position: &SchemaPosition,
+        keyword: &str,
+    ) {
         let text = |name: &str| rule[name].as_str().unwrap_or_default().trim();
         let (source, message) = (text("rule"), text("messageExpression"));
         let mut compiled = Vec::new();
         let mut error = |name: &str, message: &str| {
-            compiled.push(format!("{}.{keyword}.{name}: {message}", place.path));
+            compiled.push(format!("{}.{keyword}.{name}: {message}", position.path));
         };
         let is_embedded = schema["x-kubernetes-embedded-resource"] == true;
-        let Some(own) = self_type(schema, place.level == Level::Root || is_embedded) else {
+        let Some(own) = self_type(schema, position.level == Level::Root || is_embedded) else {
             error("rule", &format!("{}: the schema does not say what self is", as_go(rule)));
             self.compiled.extend(compiled);
             return;
@@ -83,7 +89,7 @@ impl Check {
             }
         }
         let uses_old = Program::compile(source).is_ok_and(|program| program.mentions("oldSelf"));
-        if let Some(list) = place.uncorrelatable.as_ref().filter(|_| uses_old) {
+        if let Some(list) = position.uncorrelatable.as_ref().filter(|_| uses_old) {
             error(
                 "rule",
                 &format!(

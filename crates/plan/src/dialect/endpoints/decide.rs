@@ -2,7 +2,7 @@
 
 use convoy_api::kinds::ENDPOINTS;
 
-use super::read::{Backend, selector};
+use super::read::{Backend, is_external, selector};
 use crate::snapshot::Snapshot;
 
 /// What becomes of the endpoints of a rollout.
@@ -21,7 +21,7 @@ pub(super) fn course<'o>(snapshot: &Snapshot<'o>) -> Course<'o> {
     let rollout = snapshot.rollout();
     if *rollout.kind() == ENDPOINTS {
         Course::Remove
-    } else if rollout.is_deleting() || rollout.spec_text("type") == "ExternalName" {
+    } else if rollout.is_deleting() || is_external(rollout) {
         Course::LeaveAlone
     } else if selector(rollout).is_none() {
         Course::Mirror

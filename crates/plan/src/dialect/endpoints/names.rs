@@ -1,5 +1,8 @@
 //! Names on the wire: labels and annotations.
 
+use convoy_api::well_known::annotation::LAST_APPLIED;
+pub(super) use convoy_api::well_known::label::{SLICE_MANAGED_BY, ZONE};
+
 /// What the controller is called.
 pub(super) const DIALECT: &str = "endpoints";
 /// On Endpoints: who writes them.
@@ -9,9 +12,8 @@ pub(super) const CONTROLLER: &str = "endpoint-controller";
 pub(super) const OVER_CAPACITY: &str = "endpoints.kubernetes.io/over-capacity";
 /// On Endpoints and slices of a Service without an address of its own.
 pub(super) const HEADLESS: &str = "service.kubernetes.io/headless";
-/// On slices: their Service, and who writes them.
+/// On slices: their Service. [`SLICE_MANAGED_BY`] says who writes them.
 pub(super) const SERVICE_NAME: &str = "kubernetes.io/service-name";
-pub(super) const SLICE_MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
 pub(super) const SLICE_CONTROLLER: &str = "endpointslice-controller.k8s.io";
 pub(super) const MIRROR_CONTROLLER: &str = "endpointslicemirroring-controller.k8s.io";
 /// On Endpoints that are not mirrored.
@@ -19,9 +21,5 @@ pub(super) const SKIP_MIRROR: &str = "endpointslice.kubernetes.io/skip-mirror";
 /// On Endpoints that are a lock.
 pub(super) const LEADER: &str = "control-plane.alpha.kubernetes.io/leader";
 /// Annotations that are about one object only.
-pub(super) const NOT_MIRRORED: [&str; 2] = [
-    "endpoints.kubernetes.io/last-change-trigger-time",
-    "kubectl.kubernetes.io/last-applied-configuration",
-];
-/// On nodes: where they stand.
-pub(super) const ZONE: &str = "topology.kubernetes.io/zone";
+pub(super) const NOT_MIRRORED: [&str; 2] =
+    ["endpoints.kubernetes.io/last-change-trigger-time", LAST_APPLIED];

@@ -146,6 +146,11 @@ pub(super) fn families(service: &Object) -> Vec<&'static str> {
     }
 }
 
+/// Whether a Service is another name, and leads to no pods.
+pub(super) fn is_external(service: &Object) -> bool {
+    service.spec_text("type") == "ExternalName"
+}
+
 /// Whether a Service has no address of its own.
 pub(super) fn is_headless(service: &Object) -> bool {
     matches!(service.spec_text("clusterIP"), "" | "None")

@@ -8,6 +8,7 @@ use super::names::{
 };
 use super::read::{is_reached_alike, selector};
 use crate::dialect::{Keep, Watch};
+use crate::pods::node_of;
 use crate::snapshot::Snapshot;
 use crate::world::World;
 
@@ -99,7 +100,7 @@ pub(super) fn snapshot<'w>(world: &'w World, rollout: &'w Object) -> Snapshot<'w
     }
     let all = world.in_namespace(&POD, rollout.namespace());
     let pods: Vec<&Object> = all.filter(|pod| selects(rollout, pod)).collect();
-    let nodes = pods.iter().filter_map(|pod| world.find(&NODE, "", pod.spec_text("nodeName")));
+    let nodes = pods.iter().filter_map(|pod| world.find(&NODE, "", node_of(pod)?));
     let endpoints = world.find(&ENDPOINTS, rollout.namespace(), rollout.name());
     let beside = nodes.collect::<Vec<_>>().into_iter().chain(endpoints);
     Snapshot::new(rollout, pods.into_iter().chain(beside).chain(slices_of(world, rollout)))

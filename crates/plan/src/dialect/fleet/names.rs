@@ -11,7 +11,7 @@ use smol_str::{SmolStr, format_smolstr};
 /// The word that plans and `--dialects` use.
 pub const DIALECT: &str = "fleet";
 
-pub const PLACEMENT_GROUP: &str = "placement.kubernetes-fleet.io";
+pub use convoy_api::fleet::{PARENT, PLACEMENT_GROUP};
 pub const CLUSTER_GROUP: &str = "cluster.kubernetes-fleet.io";
 
 /// The group of fleet networking, which other agents serve.
@@ -66,7 +66,6 @@ pub const IN_MEMBER_NAMESPACE: [GroupKind; 4] = [INTERNAL_MEMBER_CLUSTER, ROLE, 
 pub const MEMBER_NAMESPACE_PREFIX: &str = "fleet-member-";
 
 /// Labels.
-pub const PARENT: &str = "kubernetes-fleet.io/parent-CRP";
 pub const LATEST: &str = "kubernetes-fleet.io/is-latest-snapshot";
 pub const POLICY_INDEX: &str = "kubernetes-fleet.io/policy-index";
 pub const RESOURCE_INDEX: &str = "kubernetes-fleet.io/resource-index";

@@ -1,7 +1,9 @@
 //! The kinds, annotations and reasons of the member agent. Those that it shares with the hub are
 //! in the names of the fleet.
 
-use convoy_api::GroupKind;
+use convoy_api::{GroupKind, well_known};
+
+use crate::dialect::fleet::names::FLEET_LABELS;
 
 pub use crate::dialect::fleet::names::{
     APPLIED, AVAILABLE, CERTIFICATE_AUTHORITY, DIFF_REPORTED, ENTRY_POINT, INTERNAL_MEMBER_CLUSTER,
@@ -27,10 +29,10 @@ pub const LAST_APPLIED: &str = "kubernetes-fleet.io/last-applied-configuration";
 /// Annotations that other programs keep about objects; a manifest taken from a cluster may have
 /// them, and they say nothing about another cluster.
 pub const FOREIGN_ANNOTATIONS: [&str; 2] =
-    ["kubectl.kubernetes.io/last-applied-configuration", "deployment.kubernetes.io/revision"];
+    [well_known::annotation::LAST_APPLIED, well_known::annotation::DEPLOYMENT_REVISION];
 
 /// Domains whose labels and annotations no manifest sets.
-pub const RESERVED_DOMAINS: [&str; 3] = ["kubernetes.io/", "k8s.io/", "kubernetes-fleet.io/"];
+pub const RESERVED_DOMAINS: [&str; 3] = [well_known::DOMAIN, "k8s.io/", FLEET_LABELS];
 
 /// The property that counts nodes.
 pub const NODE_COUNT: &str = "kubernetes-fleet.io/node-count";

@@ -7,5 +7,6 @@ pub(crate) mod internal;
 pub(crate) mod manifest;
 pub(crate) mod provider;
 pub(crate) mod recorded;
+pub(crate) mod reported;
 pub(crate) mod strategy;
 pub(crate) mod timings;

@@ -6,7 +6,7 @@ use convoy_api::Object;
 use jiff::Timestamp;
 use serde_json::json;
 
-use super::decide::manifest::{Outcome, Processed};
+use super::decide::manifest::{ApplyOrReportResult, Processed};
 use super::decide::membership::{Membership, next_heartbeat};
 use super::decide::work::{Deletion, WorkPhase};
 use super::names::DIALECT;
@@ -43,14 +43,19 @@ pub(crate) fn work(work: &Object, phase: &WorkPhase<'_>, actions: Vec<Action>) -
 
 /// Why one object is not as it should be.
 fn hold(processed: &Processed<'_>) -> Option<Hold> {
-    let reason = match &processed.outcome {
-        Outcome::Applied { availability: Availability::NotYetAvailable { detail }, .. } => {
-            HoldReason::NotAvailable { detail: detail.clone() }
+    let reason = match &processed.result {
+        ApplyOrReportResult::Applied {
+            availability: Availability::NotYetAvailable { detail },
+            ..
+        } => HoldReason::NotAvailable { detail: detail.clone() },
+        ApplyOrReportResult::Applied { availability: Availability::Failed { detail }, .. }
+        | ApplyOrReportResult::Retried { message: detail, .. }
+        | ApplyOrReportResult::Failed { message: detail, .. } => {
+            HoldReason::Failed { detail: detail.clone() }
         }
-        Outcome::Applied { availability: Availability::Failed { detail }, .. }
-        | Outcome::Retried { message: detail, .. }
-        | Outcome::Failed { message: detail, .. } => HoldReason::Failed { detail: detail.clone() },
-        Outcome::Applied { .. } | Outcome::Pending { .. } | Outcome::Reported => return None,
+        ApplyOrReportResult::Applied { .. }
+        | ApplyOrReportResult::Pending { .. }
+        | ApplyOrReportResult::Reported => return None,
     };
     Some(Hold::of_member(processed.manifest.identifier.shown(), reason))
 }

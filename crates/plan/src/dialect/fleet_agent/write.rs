@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use self::announce::announced;
-use super::decide::manifest::{Outcome, Processed};
+use super::decide::manifest::{ApplyOrReportResult, Processed};
 use super::decide::work::{Application, Deletion, LeftOver, in_order};
 use super::decide::writing::Writing;
 use super::names::{APPLIED_WORK, PLACEMENT_API, WORK_CLEANUP};
@@ -79,8 +79,8 @@ pub(crate) fn applied(
     }
     let (mut fresh, mut retried) = (Vec::new(), Vec::new());
     for processed in in_order(&application.processed, now) {
-        let of = match processed.outcome {
-            Outcome::Retried { .. } => &mut retried,
+        let of = match processed.result {
+            ApplyOrReportResult::Retried { .. } => &mut retried,
             _ => &mut fresh,
         };
         of.extend(written(work, processed, member));
@@ -92,10 +92,14 @@ pub(crate) fn applied(
 }
 
 fn written(work: &Object, processed: &Processed<'_>, member: &str) -> Vec<Action> {
-    let (write, reason) = match &processed.outcome {
-        Outcome::Applied { write: Some(write), .. } => (write, "DriftReverted"),
-        Outcome::Pending { write } | Outcome::Retried { write, .. } => (write, "ManifestApplied"),
-        Outcome::Applied { write: None, .. } | Outcome::Failed { .. } | Outcome::Reported => {
+    let (write, reason) = match &processed.result {
+        ApplyOrReportResult::Applied { write: Some(write), .. } => (write, "DriftReverted"),
+        ApplyOrReportResult::Pending { write } | ApplyOrReportResult::Retried { write, .. } => {
+            (write, "ManifestApplied")
+        }
+        ApplyOrReportResult::Applied { write: None, .. }
+        | ApplyOrReportResult::Failed { .. }
+        | ApplyOrReportResult::Reported => {
             return Vec::new();
         }
     };

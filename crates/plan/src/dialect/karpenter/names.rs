@@ -3,6 +3,8 @@
 use convoy_api::GroupKind;
 pub(crate) use convoy_api::karpenter::names::*;
 pub(crate) use convoy_api::kinds::{DAEMON_SET, NODE, POD, POD_DISRUPTION_BUDGET};
+pub(crate) use convoy_api::well_known::annotation::{CONFIG_MIRROR, POD_DELETION_COST};
+use convoy_api::well_known::taint;
 
 /// On a Node that Convoy's simulated kubelets run.
 pub(crate) const SIMULATED: &str = "sim.convoy.dev/node";
@@ -30,7 +32,7 @@ pub(crate) const WELL_KNOWN_LABELS: [&str; 13] = [
     label::INSTANCE_TYPE,
     label::ZONE,
     label::HOSTNAME,
-    "topology.kubernetes.io/region",
+    label::REGION,
     "node.kubernetes.io/windows-build",
     node_label::ARCH,
     node_label::OS,
@@ -43,33 +45,23 @@ pub(crate) const WELL_KNOWN_LABELS: [&str; 13] = [
 /// Beta labels and the stable labels that replace them.
 pub(crate) const RENAMED_LABELS: [(&str, &str); 5] = [
     ("failure-domain.beta.kubernetes.io/zone", label::ZONE),
-    ("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region"),
+    ("failure-domain.beta.kubernetes.io/region", label::REGION),
     ("beta.kubernetes.io/arch", node_label::ARCH),
     ("beta.kubernetes.io/os", node_label::OS),
     ("beta.kubernetes.io/instance-type", label::INSTANCE_TYPE),
 ];
-
-/// Annotations of pods.
-pub(crate) mod pod_annotation {
-    /// On the mirror of a static pod.
-    pub(crate) const CONFIG_MIRROR: &str = "kubernetes.io/config.mirror";
-    pub(crate) const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
-}
 
 /// The effect with which [`DISRUPTED_TAINT`] keeps pods away.
 pub(crate) const DISRUPTED_EFFECT: &str = "NoSchedule";
 
 /// Taints, with their effects, that a node has while it comes up.
 pub(crate) const EPHEMERAL_TAINTS: [(&str, &str); 5] = [
-    ("node.kubernetes.io/not-ready", "NoSchedule"),
-    ("node.kubernetes.io/not-ready", "NoExecute"),
-    ("node.kubernetes.io/unreachable", "NoSchedule"),
+    (taint::NOT_READY, "NoSchedule"),
+    (taint::NOT_READY, "NoExecute"),
+    (taint::UNREACHABLE, "NoSchedule"),
     ("node.cloudprovider.kubernetes.io/uninitialized", "NoSchedule"),
     (UNREGISTERED_TAINT, "NoExecute"),
 ];
 
 /// Others of these begin so.
 pub(crate) const EPHEMERAL_PREFIX: &str = "readiness.k8s.io/";
-
-/// The taint that a cordoned node has.
-pub(crate) const UNSCHEDULABLE_TAINT: &str = "node.kubernetes.io/unschedulable";

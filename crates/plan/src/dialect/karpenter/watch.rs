@@ -6,8 +6,9 @@ use convoy_api::{Object, ObjectKey};
 use smol_str::SmolStr;
 
 use super::names::{self, DAEMON_SET, NODE, POD, POD_DISRUPTION_BUDGET, VOLUME_ATTACHMENT};
-use super::read::pool;
+use super::read::{claim, node, pool};
 use crate::dialect::{Keep, NamedKind, Watch};
+use crate::pods::node_of;
 use crate::snapshot::Snapshot;
 use crate::world::World;
 
@@ -68,7 +69,7 @@ pub(crate) fn affected_claims(world: &World, changed: &ObjectKey) -> Vec<ObjectK
             claims().filter(is_new).map(key).collect()
         }
         kind if [POD, VOLUME_ATTACHMENT].contains(kind) => {
-            let node = world.get(changed).map_or("", |object| object.spec_text("nodeName"));
+            let node = world.get(changed).and_then(node_of).unwrap_or_default();
             let node = changed.sibling(&NODE, "", node);
             claims_of_node(world, &node).into_iter().filter(ends_alone).map(key).collect()
         }
@@ -87,7 +88,7 @@ pub(crate) fn affected_claims(world: &World, changed: &ObjectKey) -> Vec<ObjectK
 
 /// The claims of the machine that a Node is, and the one of its name.
 fn claims_of_node<'w>(world: &'w World, node: &ObjectKey) -> Vec<&'w Object> {
-    let id = world.get(node).map_or("", |node| node.spec_text("providerID"));
+    let id = world.get(node).map_or("", node::provider_id);
     let named = world.get(&node.sibling(&names::NODE_CLAIM, "", &node.name));
     let of_machine = world
         .of_machine(&node.cluster, &names::NODE_CLAIM, id)
@@ -113,8 +114,8 @@ pub(crate) fn has_pool(snapshot: &Snapshot<'_>, claim: &Object) -> bool {
 /// also depends on pods.
 pub(crate) fn claim_snapshot<'w>(world: &'w World, claim: &'w Object) -> Snapshot<'w> {
     let key = claim.key();
-    let node = claim.status_text("nodeName");
-    let id = claim.status_text("providerID");
+    let node = claim::node_name(claim);
+    let id = claim::provider_id(claim);
     let nodes: Vec<&Object> = if node.is_empty() {
         world.of_machine(&key.cluster, &NODE, id).filter(|_| !id.is_empty()).collect()
     } else {
@@ -130,7 +131,7 @@ pub(crate) fn claim_snapshot<'w>(world: &'w World, claim: &'w Object) -> Snapsho
 
 /// The members that a node is to pools: its claims, and itself.
 pub(crate) fn member_names(world: &World, node: &str) -> Vec<SmolStr> {
-    let claims = world.of(&names::NODE_CLAIM).filter(|claim| claim.status_text("nodeName") == node);
+    let claims = world.of(&names::NODE_CLAIM).filter(|claim| claim::node_name(claim) == node);
     [SmolStr::new(node)].into_iter().chain(claims.map(|claim| claim.name().clone())).collect()
 }
 

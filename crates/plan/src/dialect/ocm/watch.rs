@@ -5,7 +5,6 @@ pub(crate) mod hub;
 
 use std::collections::BTreeSet;
 
-use convoy_api::object::member::field;
 use convoy_api::ocm::names::{
     ADD_ON_PLACEMENT_SCORE, MANAGED_CLUSTER, MANAGED_CLUSTER_SET, MANAGED_CLUSTER_SET_BINDING,
     MANIFEST_WORK, MANIFEST_WORK_REPLICA_SET, PLACEMENT, PLACEMENT_DECISION, PLACEMENT_LABEL,
@@ -15,7 +14,7 @@ use convoy_api::{Object, ObjectKey};
 
 use super::read::cluster::Membership;
 use super::read::decisions::clusters_of;
-use super::read::placement::{asks_for, reads_score};
+use super::read::placement::{asks_for, chooses, reads_score};
 use super::read::replica_set::{owner_value, referenced};
 use crate::dialect::{Keep, NamedKind, Watch};
 use crate::snapshot::Snapshot;
@@ -149,12 +148,6 @@ fn may_select(world: &World, placement: &Object, cluster: &Object) -> bool {
     };
     decisions_of(world, placement).any(decided)
         || world.in_namespace(&MANAGED_CLUSTER_SET_BINDING, placement.namespace()).any(bound)
-}
-
-/// Whether the decisions of others matter to a placement. One that takes every cluster it may is
-/// balanced with nobody, and waits for nobody that moves first.
-fn chooses(placement: &Object) -> bool {
-    !field(placement.spec(), "numberOfClusters").is_null()
 }
 
 /// The replica set that a work belongs to.

@@ -4,7 +4,7 @@ use convoy_api::Object;
 use serde_json::json;
 
 use super::decide::applied_work::AppliedPhase;
-use super::decide::manifest::{Outcome, Processed};
+use super::decide::manifest::{ApplyResult, Processed};
 use super::decide::removal::Removal;
 use super::decide::work::{Deletion, WorkPhase};
 use super::names::DIALECT;
@@ -54,11 +54,11 @@ fn waits(on: &str) -> Vec<Hold> {
 
 /// Why one object is not as it should be.
 fn hold(processed: &Processed<'_>) -> Option<Hold> {
-    let reason = match &processed.outcome {
-        Outcome::Retried { message, .. }
-        | Outcome::Failed { message }
-        | Outcome::Misconfigured { message } => HoldReason::Failed { detail: message.clone() },
-        Outcome::Applied | Outcome::Pending { .. } | Outcome::Frozen => return None,
+    let reason = match &processed.result {
+        ApplyResult::Retried { message, .. }
+        | ApplyResult::Failed { message }
+        | ApplyResult::Misconfigured { message } => HoldReason::Failed { detail: message.clone() },
+        ApplyResult::Applied | ApplyResult::Pending { .. } | ApplyResult::Frozen => return None,
     };
     Some(Hold::of_member(processed.item.identifier.shown(), reason))
 }

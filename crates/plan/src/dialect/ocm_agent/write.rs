@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use self::applied_work::{recorded, removed, synced};
 use super::Options;
-use super::decide::manifest::{Outcome, Processed, Wanted};
+use super::decide::manifest::{ApplyResult, Processed, Wanted};
 use super::decide::work::{Application, Deletion, applied_work, in_order};
 use super::names::{APPLIED_WORK_FINALIZER, DELETING, WORK_API, WORK_FINALIZER};
 use super::read::server_side::ServerSide;
@@ -112,7 +112,8 @@ pub(crate) fn applied(
 }
 
 fn written(work: &Object, processed: &Processed<'_>, member: &str) -> Option<Action> {
-    let (Outcome::Pending { write } | Outcome::Retried { write, .. }) = &processed.outcome else {
+    let (ApplyResult::Pending { write } | ApplyResult::Retried { write, .. }) = &processed.result
+    else {
         return None;
     };
     let why = Why::new("ManifestApplied", format!("work {} asks for it", work.name()));

@@ -1,6 +1,8 @@
 //! The names that a Skyhook goes by on other objects: annotation, label and condition keys,
 //! and the names of pods and ConfigMaps.
 
+pub(super) use convoy_api::well_known::annotation::CONFIG_MIRROR;
+pub(super) use convoy_api::well_known::taint::UNSCHEDULABLE;
 use sha2::{Digest, Sha256};
 use smol_str::SmolStr;
 
@@ -37,10 +39,6 @@ pub(super) const NODE_STATE: &str = "skyhook.nvidia.com/nodeState_";
 /// On nodes, with a taint's key behind it.
 pub(super) const AUTO_TAINT: &str = "skyhook.nvidia.com/autoTaint_";
 
-/// The taint of a cordoned node.
-pub(super) const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
-/// On pods that a kubelet runs from a file.
-pub(super) const MIRROR: &str = "kubernetes.io/config.mirror";
 /// On pods: where a `LimitRange` says what it filled in.
 pub(super) const LIMIT_RANGER: &str = "kubernetes.io/limit-ranger";
 

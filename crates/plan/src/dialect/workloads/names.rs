@@ -1,5 +1,7 @@
 //! Names on the wire: labels, annotations, finalizers, condition types and taints.
 
+use convoy_api::well_known::taint;
+
 /// The label of a pod that says which revision it was created from.
 pub(crate) const REVISION_HASH: &str = "controller-revision-hash";
 /// On pods of a DaemonSet: its generation when the pod was created.
@@ -35,12 +37,12 @@ pub(crate) const FAILURE_TARGET: &str = "FailureTarget";
 /// Taints that every daemon pod tolerates, with their effect: daemons have to run on nodes that
 /// are in trouble.
 pub(crate) const DAEMON_TOLERATIONS: [(&str, &str); 6] = [
-    ("node.kubernetes.io/not-ready", "NoExecute"),
-    ("node.kubernetes.io/unreachable", "NoExecute"),
+    (taint::NOT_READY, "NoExecute"),
+    (taint::UNREACHABLE, "NoExecute"),
     ("node.kubernetes.io/disk-pressure", "NoSchedule"),
     ("node.kubernetes.io/memory-pressure", "NoSchedule"),
     ("node.kubernetes.io/pid-pressure", "NoSchedule"),
-    ("node.kubernetes.io/unschedulable", "NoSchedule"),
+    (taint::UNSCHEDULABLE, "NoSchedule"),
 ];
 /// The same for daemon pods on the network of their host.
 pub(crate) const HOST_NETWORK_TOLERATION: (&str, &str) =

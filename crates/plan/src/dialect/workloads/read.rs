@@ -10,6 +10,7 @@ pub(crate) mod orphan;
 pub(crate) mod pod_failure;
 pub(crate) mod revisions;
 pub(crate) mod stateful_set;
+pub(crate) mod success_policy;
 pub(crate) mod tally;
 
 use convoy_api::Object;

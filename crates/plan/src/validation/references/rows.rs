@@ -24,7 +24,7 @@ pub(super) struct Row {
 #[derive(Clone)]
 pub(super) enum Target {
     /// The name of one object of a kind.
-    Named(GroupKind, Place),
+    Named(GroupKind, ReferenceScope),
     /// An object that has the kind beside the name.
     NamedByReference,
     /// A selector of objects of a kind without namespaces.
@@ -37,7 +37,7 @@ pub(super) enum Target {
 
 /// Where a named object is.
 #[derive(Clone, Copy)]
-pub(super) enum Place {
+pub(super) enum ReferenceScope {
     Cluster,
     /// In the namespace of the object that names it.
     Namespace,
@@ -72,7 +72,7 @@ pub(super) fn rows_of(kind: &GroupKind) -> Vec<Row> {
         for containers in ["containers", "initContainers"] {
             rows.extend(OF_CONTAINERS.iter().map(|(path, kind)| Row {
                 path: format!("{spec}.{containers}[].{path}"),
-                target: Target::Named(kind.clone(), Place::Namespace),
+                target: Target::Named(kind.clone(), ReferenceScope::Namespace),
             }));
         }
     }
@@ -111,7 +111,7 @@ pub(super) fn is_namespaced(kind: &GroupKind) -> bool {
         || fleets.contains(kind)
 }
 
-use Place::{Cluster, Namespace};
+use ReferenceScope::{Cluster, Namespace};
 use Target::{Named, NamedByReference, NamedOrSelected, Selected, SelectedPods};
 
 static OWN: [(GroupKind, &str, Target); 33] = [

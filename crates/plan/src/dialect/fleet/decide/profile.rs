@@ -4,10 +4,10 @@ use convoy_api::Object;
 use convoy_api::kinds::NAMESPACE;
 use jiff::{SignedDuration, Timestamp};
 
+use crate::condition::dated::Entry;
 use crate::dialect::fleet::names::{CLUSTER_MANAGER, CLUSTER_PROFILE, SYSTEM_NAMESPACE};
-use crate::dialect::fleet::read::member::{agent, heartbeat, holds};
+use crate::dialect::fleet::read::member::{agent, heartbeat, holds, profile_manager};
 use crate::dialect::fleet::read::options::Options;
-use crate::dialect::fleet::read::placement::{field, list, text};
 use crate::snapshot::Snapshot;
 
 /// The shortest time there is.
@@ -50,7 +50,7 @@ pub(crate) fn decide<'w>(
 ) -> Profile<'w> {
     let member = snapshot.rollout();
     let found = snapshot.find(&CLUSTER_PROFILE, SYSTEM_NAMESPACE, member.name());
-    let manager = found.map_or(CLUSTER_MANAGER, manager);
+    let manager = found.map_or(CLUSTER_MANAGER, profile_manager);
     let own = found.filter(|_| manager == CLUSTER_MANAGER);
     if member.is_deleting() {
         return Profile::Withdrawn { found: own };
@@ -65,11 +65,6 @@ pub(crate) fn decide<'w>(
     }
     let (health, until) = health(member, options.unhealthy_threshold, now);
     Profile::Kept { found: own, health, until }
-}
-
-/// Who keeps a profile.
-fn manager(profile: &Object) -> &str {
-    text(field(profile.spec(), "clusterManager"), "name")
 }
 
 /// How a cluster is, and until when, should its agent say nothing more.
@@ -88,14 +83,11 @@ fn health(
     now: Timestamp,
 ) -> (Health, Option<Timestamp>) {
     let Some(agent) = agent(member) else { return (Health::NoReport, None) };
-    let mut conditions = list(agent, "conditions").iter();
-    let Some(healthy) = conditions.find(|entry| text(entry, "type") == "Healthy") else {
-        return (Health::Unsaid, None);
-    };
+    let Some(healthy) = Entry::within(agent, "Healthy") else { return (Health::Unsaid, None) };
     // Strictly longer than the threshold.
     let silent_at = |at: Timestamp| at.checked_add(threshold).ok()?.checked_add(INSTANT).ok();
     let until = heartbeat(member).and_then(silent_at).filter(|until| *until > now);
-    let health = match text(healthy, "status") {
+    let health = match healthy.status() {
         _ if until.is_none() => Health::Silent,
         "True" => Health::Healthy,
         "False" => Health::Unhealthy,

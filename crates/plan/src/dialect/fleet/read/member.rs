@@ -18,7 +18,7 @@ const PATIENCE: SignedDuration = SignedDuration::from_mins(5);
 const INSTANT: SignedDuration = SignedDuration::from_nanos(1);
 
 /// The field of an agent's status with the instant at which it was heard.
-pub(crate) const HEARTBEAT: &str = "lastReceivedHeartbeat";
+pub(super) const HEARTBEAT: &str = "lastReceivedHeartbeat";
 
 /// Why a cluster may not be given resources. None: it may.
 pub(crate) fn ineligibility(cluster: &Object, now: Timestamp) -> Option<&'static str> {
@@ -50,6 +50,11 @@ pub(crate) fn ineligibility(cluster: &Object, now: Timestamp) -> Option<&'static
 pub(crate) fn agent(cluster: &Object) -> Option<&Value> {
     let agents = list(cluster.status(), "agentStatus");
     agents.iter().find(|agent| text(agent, "type") == "MemberAgent")
+}
+
+/// The cluster manager that keeps a ClusterProfile.
+pub(crate) fn profile_manager(profile: &Object) -> &str {
+    text(field(profile.spec(), "clusterManager"), "name")
 }
 
 /// When the member agent was heard last.

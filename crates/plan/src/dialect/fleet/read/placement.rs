@@ -217,6 +217,25 @@ pub(crate) fn abandons(placement: &Object) -> bool {
     text(strategy, "propagationPolicy") == "Abandon"
 }
 
+/// Whether differences are reported and nothing is applied.
+pub(crate) fn only_reports(placement: &Object) -> bool {
+    let strategy = field(field(placement.spec(), "strategy"), "applyStrategy");
+    text(strategy, "type") == "ReportDiff"
+}
+
+/// Whether the status is shown in the namespace that the placement selects.
+pub(crate) fn is_shown_in_namespace(placement: &Object) -> bool {
+    placement.spec_text("statusReportingScope") == "NamespaceAccessible"
+}
+
+/// The namespace among the resources that were selected last.
+pub(crate) fn selected_namespace(placement: &Object) -> Option<&str> {
+    let is_namespace =
+        |it: &&Value| text(it, "group").is_empty() && text(it, "kind") == "Namespace";
+    let selected = list(placement.status(), "selectedResources").iter().find(is_namespace);
+    selected.map(|selected| text(selected, "name"))
+}
+
 /// How members report the status of what they have; null where nobody asks.
 pub(crate) fn report_back(placement: &Object) -> &Value {
     field(field(placement.spec(), "strategy"), "reportBackStrategy")

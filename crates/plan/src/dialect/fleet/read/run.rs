@@ -1,5 +1,6 @@
 //! The status of an update run while it is worked on: read leniently, written back with every
-//! field it had.
+//! field it had. A typed view would lose what other versions put there; what a run's spec asks for
+//! is read through its type.
 
 use convoy_api::Object;
 use convoy_api::fleet::staged::{ApprovalSubject, UpdateRunSpec};
@@ -306,6 +307,11 @@ pub(crate) fn spec(run: &Object) -> UpdateRunSpec {
         staged_rollout_strategy_name: String::new(),
         state: None,
     })
+}
+
+/// What people want of a run, as it is written.
+pub(crate) fn state(run: &Object) -> &str {
+    run.spec_text("state")
 }
 
 /// The run and the stage that an approval request is for.

@@ -2,15 +2,17 @@
 //! read from the status as it stands after the decision, so that a restart changes none.
 
 use convoy_api::Object;
-use convoy_api::object::member::{field, list, member, text};
 use jiff::Timestamp;
 use serde_json::Value;
 
+use crate::condition::dated::Entry;
 use crate::dialect::fleet::names::{
     APPLIED, AVAILABLE, DIFF_REPORTED, EXECUTED, INITIALIZED, OVERRIDDEN, PROGRESSING,
-    REQUEST_APPROVED, REQUEST_CREATED, ROLLOUT_STARTED, RolloutKind, SUCCEEDED, VALID,
-    WORK_SYNCHRONIZED,
+    ROLLOUT_STARTED, RolloutKind, SUCCEEDED, VALID, WORK_SYNCHRONIZED,
 };
+use crate::dialect::fleet::read::placement::only_reports;
+use crate::dialect::fleet::read::strategy::When;
+use crate::dialect::fleet::read::{run as run_object, run_times};
 use crate::series::{Metric, Series};
 
 const PLACEMENT: Metric = Metric::new(
@@ -54,18 +56,18 @@ pub(crate) fn series(rollout: &Object, decided: Option<&Value>) -> Vec<Series> {
 /// `Completed`.
 fn placement(placement: &Object, status: &Value) -> Series {
     let generation = placement.generation();
-    let apply = field(field(placement.spec(), "strategy"), "applyStrategy");
-    let is_reporting = text(apply, "type") == "ReportDiff";
-    let last: &[&str] = if is_reporting { &[DIFF_REPORTED] } else { &[APPLIED, AVAILABLE] };
+    let last: &[&str] =
+        if only_reports(placement) { &[DIFF_REPORTED] } else { &[APPLIED, AVAILABLE] };
     let first = ["Scheduled", ROLLOUT_STARTED, OVERRIDDEN, WORK_SYNCHRONIZED];
     let expected = first.iter().chain(last).map(|kind| format!("{}{kind}", placement.kind().kind));
     let mut since = placement.created_at();
     let mut told = ("Completed".to_owned(), "True", "Completed");
     for kind in expected {
-        let found = condition(status, &kind, generation);
-        since = since.max(found.and_then(transition));
-        if found.is_none_or(|found| text(found, "status") != "True") {
-            let words = found.map(|found| (text(found, "status"), text(found, "reason")));
+        let found = Entry::within(status, &kind);
+        let found = found.filter(|found| found.observed_generation() >= generation);
+        since = since.max(found.and_then(Entry::changed_at));
+        if found.is_none_or(|found| !found.is_true()) {
+            let words = found.map(|found| (found.status(), found.reason()));
             let (word, reason) = words.unwrap_or(("nil", "nil"));
             told = (kind, word, reason);
             break;
@@ -84,11 +86,11 @@ fn placement(placement: &Object, status: &Value) -> Series {
 }
 
 fn eviction(eviction: &Object, status: &Value) -> Series {
-    let [valid, executed] = [VALID, EXECUTED].map(|kind| condition(status, kind, 0));
-    let is_valid = valid.map(|valid| text(valid, "status") == "True");
+    let [valid, executed] = [VALID, EXECUTED].map(|kind| Entry::within(status, kind));
+    let is_valid = valid.map(Entry::is_true);
     let (is_completed, is_valid, since) = match (is_valid, executed) {
-        (Some(true), Some(executed)) => ("true", "true", transition(executed)),
-        (Some(false), _) => ("true", "false", valid.and_then(transition)),
+        (Some(true), Some(executed)) => ("true", "true", executed.changed_at()),
+        (Some(false), _) => ("true", "false", valid.and_then(Entry::changed_at)),
         _ => ("false", "unknown", eviction.created_at()),
     };
     let labels =
@@ -100,82 +102,45 @@ fn run(run: &Object, status: &Value) -> Vec<Series> {
     let (namespace, name) =
         (("namespace", run.namespace().as_str()), ("name", run.name().as_str()));
     let known = [SUCCEEDED, PROGRESSING, INITIALIZED];
-    let mut known = known.iter().filter_map(|kind| Some((kind, condition(status, kind, 0)?)));
+    let mut known = known.iter().filter_map(|kind| Some((kind, Entry::within(status, kind)?)));
     let mut all = Vec::new();
     if let Some((kind, found)) = known.next() {
         let labels = [
             namespace,
             name,
-            ("state", text(run.spec(), "state")),
+            ("state", run_object::state(run)),
             ("condition", kind),
-            ("status", text(found, "status")),
-            ("reason", text(found, "reason")),
+            ("status", found.status()),
+            ("reason", found.reason()),
             ("failureType", failure_type(found)),
         ];
-        all.push(Series::new(&RUN, &labels, seconds(transition(found))));
+        all.push(Series::new(&RUN, &labels, seconds(found.changed_at())));
     }
-    let stages = list(status, "stagesStatus");
-    let updated: Vec<u32> = stages.iter().filter_map(updating).collect();
+    let updated = run_times::updating(status);
     if !updated.is_empty() {
         all.push(Series::observed(&STAGE, &[namespace, name], updated));
     }
-    for (field, task) in
-        [("beforeStageTaskStatus", "beforeStage"), ("afterStageTaskStatus", "afterStage")]
-    {
-        let tasks = stages.iter().flat_map(|stage| list(stage, field));
-        let waited: Vec<u32> = tasks.filter_map(approving).collect();
+    for when in [When::Before, When::After] {
+        let waited = run_times::approving(status, when);
         if !waited.is_empty() {
-            all.push(Series::observed(&APPROVAL, &[namespace, name, ("taskType", task)], waited));
+            let task = ("taskType", when.task_type());
+            all.push(Series::observed(&APPROVAL, &[namespace, name, task], waited));
         }
     }
     all
 }
 
 /// A run fails only by what is found in objects; one that is stuck needs a look at its clusters.
-fn failure_type(condition: &Value) -> &'static str {
-    match (text(condition, "status"), text(condition, "reason")) {
+fn failure_type(condition: Entry<'_>) -> &'static str {
+    match (condition.status(), condition.reason()) {
         ("False", "UpdateRunStuck") => "internal_error",
         ("False", "UpdateRunFailed" | "UpdateRunInitializedFailed") => "user_error",
         _ => "none",
     }
 }
 
-/// How long the clusters of a stage took, once all of them are updated.
-fn updating(stage: &Value) -> Option<u32> {
-    let waits =
-        condition(stage, PROGRESSING, 0).filter(|found| text(found, "status") == "False")?;
-    let is_skipped = text(waits, "reason") == "StageUpdatingSkippedNoClusters";
-    let began: Timestamp = text(stage, "startTime").parse().ok()?;
-    if is_skipped { None } else { elapsed(began, transition(waits)?) }
-}
-
-/// How long a request waited for its approval.
-fn approving(task: &Value) -> Option<u32> {
-    let is_true = |kind: &str| {
-        condition(task, kind, 0)
-            .filter(|found| text(found, "status") == "True")
-            .and_then(transition)
-    };
-    elapsed(is_true(REQUEST_CREATED)?, is_true(REQUEST_APPROVED)?)
-}
-
-/// A condition of a status, if it is of this generation or a newer one.
-fn condition<'s>(status: &'s Value, kind: &str, generation: i64) -> Option<&'s Value> {
-    let found = list(status, "conditions").iter().find(|entry| text(entry, "type") == kind)?;
-    let observed = member(found, "observedGeneration").and_then(Value::as_i64).unwrap_or(0);
-    (observed >= generation).then_some(found)
-}
-
-fn transition(condition: &Value) -> Option<Timestamp> {
-    text(condition, "lastTransitionTime").parse().ok()
-}
-
 fn seconds(at: Option<Timestamp>) -> i64 {
     at.map_or(0, Timestamp::as_second)
-}
-
-fn elapsed(from: Timestamp, to: Timestamp) -> Option<u32> {
-    u32::try_from(to.as_second().saturating_sub(from.as_second())).ok()
 }
 
 #[cfg(test)]
@@ -183,6 +148,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::dialect::fleet::names::{REQUEST_APPROVED, REQUEST_CREATED};
 
     const API: &str = "placement.kubernetes-fleet.io/v1beta1";
 

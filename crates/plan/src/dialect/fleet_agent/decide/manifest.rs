@@ -18,7 +18,7 @@ use crate::json_diff::Difference;
 pub(crate) struct Processed<'w> {
     pub(crate) manifest: Manifest<'w>,
     pub(crate) live: Option<&'w Object>,
-    pub(crate) outcome: Outcome,
+    pub(crate) result: ApplyOrReportResult,
     /// Differences are reported, and nothing is applied.
     pub(crate) only_report: bool,
     /// What somebody changed on the member.
@@ -31,7 +31,7 @@ pub(crate) struct Processed<'w> {
 
 /// What became of a manifest.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Outcome {
+pub(crate) enum ApplyOrReportResult {
     /// The object is, or will be by this write, as the manifest says.
     Applied { write: Option<Writing>, availability: Availability },
     /// The object has to be written first; then it is looked at again.
@@ -63,7 +63,7 @@ pub(crate) fn decide<'w>(
     let mut processed = Processed {
         manifest,
         live,
-        outcome: Outcome::Reported,
+        result: ApplyOrReportResult::Reported,
         only_report: strategy.only_reports(),
         drifts: Vec::new(),
         diffs: Vec::new(),
@@ -72,14 +72,14 @@ pub(crate) fn decide<'w>(
     let manifest = &processed.manifest;
     if let Some(problem) = manifest.problem {
         let message = problem.message().to_owned();
-        processed.outcome = Outcome::Failed { reason: problem.reason(), message };
+        processed.result = ApplyOrReportResult::Failed { reason: problem.reason(), message };
         return processed;
     }
     let Some(live) = live else {
         if strategy.only_reports() {
             processed.diffs = vec![Difference::of_whole_object()];
         } else {
-            processed.outcome =
+            processed.result =
                 pending(writing::created(manifest, strategy, context.applied_work), context);
         }
         return processed;
@@ -91,7 +91,7 @@ pub(crate) fn decide<'w>(
     }
     let owners = Owners::of(live, context.applied_work, work_exists);
     if let Some((reason, message)) = obstacle(&owners, strategy) {
-        processed.outcome = Outcome::Failed { reason, message };
+        processed.result = ApplyOrReportResult::Failed { reason, message };
         return processed;
     }
     if !owners.is_ours && strategy.take_over == TakeOver::IfNoDiff {
@@ -103,7 +103,7 @@ pub(crate) fn decide<'w>(
                 diffs.len(),
                 diffs[0].path
             );
-            processed.outcome = Outcome::Failed { reason: "FailedToTakeOver", message };
+            processed.result = ApplyOrReportResult::Failed { reason: "FailedToTakeOver", message };
             processed.diffs = diffs;
             return processed;
         }
@@ -144,27 +144,31 @@ fn applied<'w>(
                 drifts[0].path
             );
             let reason = if is_degraded { "FoundDriftsInDegradedMode" } else { "FoundDrifts" };
-            processed.outcome = Outcome::Failed { reason, message };
+            processed.result = ApplyOrReportResult::Failed { reason, message };
             processed.drifts = drifts;
             return processed;
         }
     }
-    processed.outcome =
+    processed.result =
         match writing::updated(manifest, live, owners, strategy, context.applied_work) {
             Some(write) if !unchanged || context.denied.is_some() => pending(write, context),
-            write => Outcome::Applied { write, availability: availability::judge(live) },
+            write => {
+                ApplyOrReportResult::Applied { write, availability: availability::judge(live) }
+            }
         };
     if strategy.comparison == Comparison::Full
-        && matches!(processed.outcome, Outcome::Applied { .. })
+        && matches!(processed.result, ApplyOrReportResult::Applied { .. })
     {
         processed.drifts = compared(manifest, live, Comparison::Full).differences;
     }
     processed
 }
 
-fn pending(write: Writing, context: Context<'_>) -> Outcome {
+fn pending(write: Writing, context: Context<'_>) -> ApplyOrReportResult {
     match context.denied {
-        Some((reason, message)) => Outcome::Retried { write, reason, message: message.to_owned() },
-        None => Outcome::Pending { write },
+        Some((reason, message)) => {
+            ApplyOrReportResult::Retried { write, reason, message: message.to_owned() }
+        }
+        None => ApplyOrReportResult::Pending { write },
     }
 }

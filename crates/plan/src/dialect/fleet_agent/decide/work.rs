@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use convoy_api::{Object, ObjectKey};
 use jiff::Timestamp;
 
-use super::manifest::{self, Context, Outcome, Processed};
+use super::manifest::{self, ApplyOrReportResult, Context, Processed};
 use super::owners::Owners;
 use crate::dialect::fleet_agent::names::{
     APPLIED_WORK, INTERNAL_MEMBER_CLUSTER, WORK, WORK_CLEANUP,
@@ -75,7 +75,7 @@ pub(crate) struct LeftOver<'w> {
 impl Application<'_> {
     /// Whether objects have to be written before anything can be told.
     pub(crate) fn is_pending(&self) -> bool {
-        self.processed.iter().any(|it| matches!(it.outcome, Outcome::Pending { .. }))
+        self.processed.iter().any(|it| matches!(it.result, ApplyOrReportResult::Pending { .. }))
     }
 }
 
@@ -200,7 +200,7 @@ pub(crate) fn in_order<'a, 'w>(
     processed: &'a [Processed<'w>],
     now: Timestamp,
 ) -> Vec<&'a Processed<'w>> {
-    let is_retried = |it: &&Processed<'_>| matches!(it.outcome, Outcome::Retried { .. });
+    let is_retried = |it: &&Processed<'_>| matches!(it.result, ApplyOrReportResult::Retried { .. });
     let (mut retried, mut fresh): (Vec<_>, Vec<_>) = processed.iter().partition(is_retried);
     fresh.sort_by_key(|it| wave(&it.manifest.identifier.kind));
     if !retried.is_empty() {

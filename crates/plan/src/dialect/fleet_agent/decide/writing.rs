@@ -2,7 +2,6 @@
 //! apply that the server makes.
 
 use convoy_api::Object;
-use convoy_api::object::member::list;
 use serde_json::Value;
 
 use super::owners::Owners;
@@ -85,7 +84,7 @@ fn applied(
     (history, force): (LastApplied, bool),
     applied_work: &Object,
 ) -> Option<Writing> {
-    let present = list(live.metadata(), "ownerReferences");
+    let present = desired::present_owners(live);
     let is_owned = present.len() == references.len()
         && references.iter().all(|reference| present.contains(reference));
     let object = desired::sent(manifest, &[desired::owner(applied_work)], history);

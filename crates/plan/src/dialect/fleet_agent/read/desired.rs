@@ -210,10 +210,15 @@ fn last_applied(live: &Object) -> Value {
     serde_json::from_str(text).unwrap_or_default()
 }
 
+/// The owners of an object, as they are written.
+pub(crate) fn present_owners(live: &Object) -> &[Value] {
+    list(live.metadata(), "ownerReferences")
+}
+
 /// The owners of an object that belongs to a Work: those that it has, and the Work.
 pub(crate) fn owners(live: &Object, kept: &[&str], applied_work: &Object) -> Vec<Value> {
     let own = owner(applied_work);
-    let present = list(live.metadata(), "ownerReferences").iter();
+    let present = present_owners(live).iter();
     let is = |entry: &Value, uid: &str| field(entry, "uid").as_str() == Some(uid);
     let uid = applied_work.uid().unwrap_or_default();
     let others = present.filter(|entry| kept.iter().any(|kept| is(entry, kept)) && !is(entry, uid));

@@ -1,10 +1,10 @@
 //! Counters with upstream's names: how Works and manifests were processed, by the reasons of their
 //! conditions.
 
-use convoy_api::object::member::{list, text};
 use serde_json::Value;
 
 use crate::dialect::fleet_agent::names::{APPLIED, AVAILABLE, DIFF_REPORTED};
+use crate::dialect::fleet_agent::read::reported::ReportedStatus;
 use crate::metric::{Increment, Metric};
 
 // The text format adds `_total` to the names of counters.
@@ -19,24 +19,21 @@ const MANIFESTS: Metric = Metric::new(
 
 /// What is counted when the status of a Work was decided.
 pub(crate) fn of_status(status: &Value) -> Vec<Increment> {
+    let status = ReportedStatus(status);
     let mut counts = vec![Increment::new(&WORKS, &reasons(status))];
-    for entry in list(status, "manifestConditions") {
-        let found = |name: &str| if entry.get(name).is_some() { "Found" } else { "NotFound" };
-        let mut labels = reasons(entry).to_vec();
-        labels.push(("drift_detection_status", found("driftDetails")));
-        labels.push(("diff_detection_status", found("diffDetails")));
+    for manifest in status.manifests() {
+        let found = |has: bool| if has { "Found" } else { "NotFound" };
+        let mut labels = reasons(manifest).to_vec();
+        labels.push(("drift_detection_status", found(manifest.has_drifts())));
+        labels.push(("diff_detection_status", found(manifest.has_diffs())));
         counts.push(Increment::new(&MANIFESTS, &labels));
     }
     counts
 }
 
-/// The reasons of an object's conditions; a condition that it has not was skipped.
-fn reasons(of: &Value) -> [(&'static str, &str); 3] {
-    let reason = |kind: &str| {
-        let mut conditions = list(of, "conditions").iter();
-        let found = conditions.find(|entry| text(entry, "type") == kind);
-        found.map_or("Skipped", |entry| text(entry, "reason"))
-    };
+/// The reasons of a status' conditions; a condition that it has not was skipped.
+fn reasons(of: ReportedStatus<'_>) -> [(&'static str, &str); 3] {
+    let reason = |kind: &str| of.reason(kind).unwrap_or("Skipped");
     [
         ("apply_status", reason(APPLIED)),
         ("availability_status", reason(AVAILABLE)),

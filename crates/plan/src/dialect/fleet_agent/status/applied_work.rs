@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::dialect::fleet_agent::decide::manifest::Outcome;
+use crate::dialect::fleet_agent::decide::manifest::ApplyOrReportResult;
 use crate::dialect::fleet_agent::decide::work::Application;
 use crate::dialect::fleet_agent::read::manifest::Identifier;
 use crate::merge_patch::nested;
@@ -18,7 +18,7 @@ pub(crate) fn recorded(application: &Application<'_>) -> Option<Action> {
         entry
     };
     let applied = application.processed.iter().filter_map(|it| {
-        let is_applied = matches!(it.outcome, Outcome::Applied { .. });
+        let is_applied = matches!(it.result, ApplyOrReportResult::Applied { .. });
         let live = it.live.filter(|_| is_applied)?;
         Some(entry(&it.manifest.identifier, live.uid()))
     });

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::availability::Availability;
 use crate::condition::{self, Condition, instant};
-use crate::dialect::fleet_agent::decide::manifest::{Outcome, Processed};
+use crate::dialect::fleet_agent::decide::manifest::{ApplyOrReportResult, Processed};
 use crate::dialect::fleet_agent::names::{APPLIED, AVAILABLE, DIFF_REPORTED, PREPARING};
 use crate::json_diff::Difference;
 
@@ -54,24 +54,25 @@ pub(crate) fn entry(
 }
 
 fn applied<'p>(processed: &'p Processed<'_>) -> Option<Condition<'p>> {
-    let condition = match &processed.outcome {
-        Outcome::Applied { .. } => {
+    let condition = match &processed.result {
+        ApplyOrReportResult::Applied { .. } => {
             Condition::new(APPLIED, "True", "Applied", "the object is as the manifest says")
         }
-        Outcome::Pending { .. } => {
+        ApplyOrReportResult::Pending { .. } => {
             Condition::new(APPLIED, "False", PREPARING, "the object is about to be written")
         }
-        Outcome::Failed { .. } if processed.only_report => return None,
-        Outcome::Retried { reason, message, .. } | Outcome::Failed { reason, message } => {
+        ApplyOrReportResult::Failed { .. } if processed.only_report => return None,
+        ApplyOrReportResult::Retried { reason, message, .. }
+        | ApplyOrReportResult::Failed { reason, message } => {
             Condition::new(APPLIED, "False", *reason, message.as_str())
         }
-        Outcome::Reported => return None,
+        ApplyOrReportResult::Reported => return None,
     };
     Some(condition)
 }
 
 fn available<'p>(processed: &'p Processed<'_>) -> Option<Condition<'p>> {
-    let Outcome::Applied { availability, .. } = &processed.outcome else { return None };
+    let ApplyOrReportResult::Applied { availability, .. } = &processed.result else { return None };
     let (status, reason) = match availability {
         Availability::Available => ("True", "Available"),
         Availability::NotYetAvailable { .. } => ("False", "ManifestNotAvailableYet"),
@@ -82,17 +83,17 @@ fn available<'p>(processed: &'p Processed<'_>) -> Option<Condition<'p>> {
 }
 
 fn diff_reported<'p>(processed: &'p Processed<'_>) -> Option<Condition<'p>> {
-    match &processed.outcome {
-        Outcome::Reported if processed.diffs.is_empty() => {
+    match &processed.result {
+        ApplyOrReportResult::Reported if processed.diffs.is_empty() => {
             Some(Condition::new(DIFF_REPORTED, "True", "NoDiffFound", "nothing differs"))
         }
-        Outcome::Reported => {
+        ApplyOrReportResult::Reported => {
             let message = format!("{} fields differ", processed.diffs.len());
             let reason =
                 if processed.is_degraded { "FoundDiffInDegradedMode" } else { "FoundDiff" };
             Some(Condition::new(DIFF_REPORTED, "True", reason, message))
         }
-        Outcome::Failed { message, .. } if processed.only_report => {
+        ApplyOrReportResult::Failed { message, .. } if processed.only_report => {
             let reason = "FailedToReportDiff";
             Some(Condition::new(DIFF_REPORTED, "False", reason, message.as_str()))
         }
@@ -147,7 +148,7 @@ fn back_reported(
     mirror: bool,
     now: Timestamp,
 ) -> Option<Value> {
-    let applied = mirror && matches!(processed.outcome, Outcome::Applied { .. });
+    let applied = mirror && matches!(processed.result, ApplyOrReportResult::Applied { .. });
     let live = processed.live.filter(|live| applied && live.status().is_object())?;
     let before = field(before, "backReportedStatus");
     let mut observed = json!({

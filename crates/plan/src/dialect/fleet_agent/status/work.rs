@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::manifest::entry;
 use crate::availability::Availability;
 use crate::condition::{self, Condition};
-use crate::dialect::fleet_agent::decide::manifest::{Outcome, Processed};
+use crate::dialect::fleet_agent::decide::manifest::{ApplyOrReportResult, Processed};
 use crate::dialect::fleet_agent::decide::work::Application;
 use crate::dialect::fleet_agent::names::{
     APPLIED, APPLY_FAILED, AVAILABLE, DECODING_ERRED, DIFF_REPORTED, STATUS_TRIMMED,
@@ -62,14 +62,14 @@ pub(crate) fn denied(
     let object = &denial.target;
     let mut application = application.clone();
     for processed in &mut application.processed {
-        let is_written = match &processed.outcome {
-            Outcome::Pending { .. } | Outcome::Retried { .. } => true,
-            Outcome::Applied { write, .. } => write.is_some(),
-            Outcome::Failed { .. } | Outcome::Reported => false,
+        let is_written = match &processed.result {
+            ApplyOrReportResult::Pending { .. } | ApplyOrReportResult::Retried { .. } => true,
+            ApplyOrReportResult::Applied { write, .. } => write.is_some(),
+            ApplyOrReportResult::Failed { .. } | ApplyOrReportResult::Reported => false,
         };
         if is_written && processed.manifest.identifier.key(&object.cluster) == *object {
             let message = denial.message.clone();
-            processed.outcome = Outcome::Failed { reason, message };
+            processed.result = ApplyOrReportResult::Failed { reason, message };
         }
     }
     status(work, &application, now)
@@ -90,12 +90,12 @@ fn summary(application: &Application<'_>) -> [(&'static str, Option<Condition<'s
         application.processed.iter().filter(|it| is(it)).count()
     };
     if application.strategy.only_reports() {
-        let told = count(&|it| it.outcome == Outcome::Reported);
+        let told = count(&|it| it.result == ApplyOrReportResult::Reported);
         let reasons = ("AllManifestsDiffReported", "SomeManifestsHaveNotReportedDiff");
         let reported = counted(DIFF_REPORTED, told, all, reasons, "compared with the member");
         return [(APPLIED, None), (AVAILABLE, None), (DIFF_REPORTED, Some(reported))];
     }
-    let applied = count(&|it| matches!(it.outcome, Outcome::Applied { .. }));
+    let applied = count(&|it| matches!(it.result, ApplyOrReportResult::Applied { .. }));
     let reasons = ("AllManifestsApplied", "SomeManifestsAreNotApplied");
     let told = counted(APPLIED, applied, all, reasons, "applied");
     let available = (applied == all).then(|| available(application));
@@ -103,8 +103,8 @@ fn summary(application: &Application<'_>) -> [(&'static str, Option<Condition<'s
 }
 
 fn available(application: &Application<'_>) -> Condition<'static> {
-    let judged = application.processed.iter().filter_map(|it| match &it.outcome {
-        Outcome::Applied { availability, .. } => Some(availability),
+    let judged = application.processed.iter().filter_map(|it| match &it.result {
+        ApplyOrReportResult::Applied { availability, .. } => Some(availability),
         _ => None,
     });
     let all = application.processed.len();

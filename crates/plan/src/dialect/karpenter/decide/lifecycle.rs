@@ -5,14 +5,12 @@
 //! as a Node after the delay of its node class, and is gone once that Node is being deleted.
 
 use convoy_api::Object;
-use convoy_api::text::Quantity;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::dialect::karpenter::names::condition;
 use crate::dialect::karpenter::read::catalogue::{self, InstanceType, Offering};
 use crate::dialect::karpenter::read::lifecycle::{Claim, since};
-use crate::dialect::karpenter::read::node;
-use crate::resources;
+use crate::dialect::karpenter::read::node::{self, capacity_millis};
 
 /// A claim that is not launched within this time is given up.
 const LAUNCH_LIMIT: SignedDuration = SignedDuration::from_mins(5);
@@ -80,13 +78,9 @@ pub(crate) fn gives_up_at(claim: &Object) -> Option<Timestamp> {
 /// The resources of a Node that are less than nine tenths of what its claim expects of them, in
 /// words; only those that the claim asked for.
 pub(crate) fn inconsistencies(claim: &Claim<'_>, node: &Object) -> Vec<String> {
-    let amount = |object: &Object, name: &str| {
-        let given = object.status_member("capacity").and_then(|capacity| capacity.get(name));
-        given.and_then(resources::quantity).map_or(0, Quantity::as_millis)
-    };
     let mut found = Vec::new();
     for name in claim.requested() {
-        let (expected, has) = (amount(claim.object, name), amount(node, name));
+        let (expected, has) = (capacity_millis(claim.object, name), capacity_millis(node, name));
         let (share, least) = (i128::from(has) * 100, i128::from(expected) * CONSISTENT_PERCENT);
         if expected > 0 && share < least {
             let percent = share / i128::from(expected);

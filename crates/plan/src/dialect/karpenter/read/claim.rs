@@ -177,7 +177,7 @@ impl ClaimFacts {
         let mut facts = Self {
             pool: label(label::NODE_POOL),
             owner: owner(claim),
-            provider_id: claim.status_text("providerID").into(),
+            provider_id: provider_id(claim).into(),
             is_deleting: claim.is_deleting(),
             last_pod_event: claim.status_text("lastPodEventTime").parse().ok(),
             hash: annotation(annotation::HASH),
@@ -231,6 +231,16 @@ impl Lifetime {
             given => pool::duration(given, SignedDuration::ZERO).map_or(Self::Endless, Self::Of),
         }
     }
+}
+
+/// The machine that a claim has; empty until it is launched.
+pub(crate) fn provider_id(claim: &Object) -> &str {
+    claim.status_text("providerID")
+}
+
+/// The Node of a claim; empty until it has one.
+pub(crate) fn node_name(claim: &Object) -> &str {
+    claim.status_text("nodeName")
 }
 
 fn owner(claim: &Object) -> Option<SmolStr> {

@@ -8,6 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use super::claim::ClaimFacts;
+use super::node;
 use super::requirement;
 use crate::dialect::karpenter::names::{KWOK_GROUP, KWOK_NODE_CLASS, NODE, annotation};
 use crate::requirement::Requirements;
@@ -44,7 +45,7 @@ impl<'w> Claim<'w> {
         let facts = ClaimFacts::read(object);
         let id = facts.provider_id.as_str();
         let nodes = snapshot.of(&NODE).iter().copied();
-        let nodes = nodes.filter(|node| !id.is_empty() && node.spec_text("providerID") == id);
+        let nodes = nodes.filter(|node| !id.is_empty() && node::provider_id(node) == id);
         let reference = field(object.spec(), "nodeClassRef");
         let class_name = text(reference, "name");
         let class = snapshot.find(&KWOK_NODE_CLASS, "", class_name);

@@ -2,15 +2,16 @@
 
 use convoy_api::Object;
 use convoy_api::object::member::list;
+use convoy_api::text::Quantity;
 use jiff::Timestamp;
 use serde_json::Value;
 use smol_str::SmolStr;
 
 use crate::dialect::karpenter::names::{
-    DISRUPTED_EFFECT, DISRUPTED_TAINT, EPHEMERAL_PREFIX, EPHEMERAL_TAINTS, UNSCHEDULABLE_TAINT,
-    annotation, label,
+    DISRUPTED_EFFECT, DISRUPTED_TAINT, EPHEMERAL_PREFIX, EPHEMERAL_TAINTS, annotation, label,
 };
-use crate::resources::Amounts;
+use crate::node_selector::CORDONED;
+use crate::resources::{Amounts, quantity};
 use crate::taint::{self, Taint};
 
 /// A Node and what matters about it.
@@ -85,7 +86,7 @@ impl NodeFacts {
             is_deleting: object.is_deleting(),
             is_tainted: is_disrupted(object),
             is_protected: object.annotation(annotation::DO_NOT_DISRUPT) == Some("true"),
-            provider_id: object.spec_text("providerID").into(),
+            provider_id: provider_id(object).into(),
             machine: Machine::read(object),
             capacity: Amounts::capacity(object),
             allocatable: Amounts::allocatable(object),
@@ -100,12 +101,23 @@ fn is_disrupted(object: &Object) -> bool {
     taints.map(Taint::from_value).any(|taint| taint::is(&taint, DISRUPTED_TAINT, DISRUPTED_EFFECT))
 }
 
+/// How much of a resource a Node or NodeClaim has, in thousandths; 0 where it does not say.
+pub(crate) fn capacity_millis(object: &Object, resource: &str) -> i64 {
+    let given = object.status_member("capacity").and_then(|capacity| capacity.get(resource));
+    given.and_then(quantity).map_or(0, Quantity::as_millis)
+}
+
+/// The machine that a Node is; empty where it does not say.
+pub(crate) fn provider_id(node: &Object) -> &str {
+    node.spec_text("providerID")
+}
+
 /// The taints of a Node or NodeClaim; a cordoned node has one more.
 pub(crate) fn taints(object: &Object) -> Vec<Taint<'_>> {
     let taints = object.spec().get("taints").and_then(Value::as_array).into_iter().flatten();
     let mut taints: Vec<Taint<'_>> = taints.map(Taint::from_value).collect();
     if object.spec().get("unschedulable") == Some(&Value::Bool(true)) {
-        taints.push(Taint { key: UNSCHEDULABLE_TAINT, value: "", effect: "NoSchedule" });
+        taints.push(CORDONED);
     }
     taints
 }

@@ -8,7 +8,9 @@ use serde_json::Value;
 use smol_str::SmolStr;
 
 use super::pod_requirements::PodRequirements;
-use crate::dialect::karpenter::names::{DISRUPTED_TAINT, annotation, pod_annotation};
+use crate::dialect::karpenter::names::{
+    CONFIG_MIRROR, DISRUPTED_TAINT, POD_DELETION_COST, annotation,
+};
 use crate::pods::node_of;
 use crate::resources::Amounts;
 use crate::taint::{Taint, Toleration};
@@ -179,8 +181,7 @@ fn is_unschedulable(pod: &Object) -> bool {
 }
 
 fn eviction_cost(pod: &Object) -> f64 {
-    let dear =
-        pod.annotation(pod_annotation::DELETION_COST).and_then(|text| text.parse::<f64>().ok());
+    let dear = pod.annotation(POD_DELETION_COST).and_then(|text| text.parse::<f64>().ok());
     let priority = pod.spec().get("priority").and_then(Value::as_f64);
     let cost = 1.0
         + dear.unwrap_or(0.0) / f64::from(1 << 27)
@@ -218,7 +219,7 @@ impl Owner {
             "StatefulSet" => Self::StatefulSet,
             _ => Self::Other,
         });
-        let mirrored = || pod.annotation(pod_annotation::CONFIG_MIRROR).map(|_| Self::Node);
+        let mirrored = || pod.annotation(CONFIG_MIRROR).map(|_| Self::Node);
         kinds.find(|kind| *kind != Self::Other).or_else(mirrored).unwrap_or(Self::Other)
     }
 }

@@ -3,12 +3,11 @@
 
 use convoy_api::Object;
 use convoy_api::kinds::{LEASE, NAMESPACE};
-use convoy_api::object::member::text;
 use convoy_api::ocm::names::MANIFEST_WORK;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::dialect::ocm::Parts;
+use crate::dialect::ocm::HubControllers;
 use crate::dialect::ocm::names::{
     CLUSTER_AVAILABLE, CLUSTER_LEASE, HUB_ACCEPTED, SKIP_CLOCK_CHECK, UNAVAILABLE_TAINT,
     UNREACHABLE_TAINT,
@@ -17,6 +16,7 @@ use crate::dialect::ocm::read::registration::{
     cleanup_priority, grace, has_finalizers, is_accepted, renewed_at, written_taints,
 };
 use crate::snapshot::Snapshot;
+use crate::taint::Taint;
 
 /// Where a cluster stands on the hub.
 #[derive(Clone, Debug)]
@@ -73,7 +73,7 @@ pub(crate) enum Heartbeat {
 /// Decides about the managed cluster of a snapshot.
 pub(crate) fn decide<'w>(
     snapshot: &Snapshot<'w>,
-    parts: Parts,
+    parts: HubControllers,
     now: Timestamp,
 ) -> Registration<'w> {
     let cluster = snapshot.rollout();
@@ -143,14 +143,14 @@ fn taints(cluster: &Object) -> Option<Vec<Value>> {
         _ => Some(UNREACHABLE_TAINT),
     };
     let before = written_taints(cluster);
-    let is_ours = |taint: &&Value| {
-        [UNAVAILABLE_TAINT, UNREACHABLE_TAINT].contains(&text(taint, "key"))
-            && text(taint, "effect") == "NoSelect"
+    let is_ours = |taint: &Value| {
+        let Taint { key, effect, .. } = Taint::from_value(taint);
+        [UNAVAILABLE_TAINT, UNREACHABLE_TAINT].contains(&key) && effect == "NoSelect"
     };
-    let stays = |taint: &&Value| !is_ours(taint) || wanted == Some(text(taint, "key"));
+    let stays = |taint: &&Value| !is_ours(taint) || wanted == Some(Taint::from_value(taint).key);
     let mut after: Vec<Value> = before.iter().filter(stays).cloned().collect();
     if let Some(key) = wanted
-        && !after.iter().any(|taint| is_ours(&taint))
+        && !after.iter().any(is_ours)
     {
         after.push(json!({"key": key, "effect": "NoSelect"}));
     }

@@ -126,6 +126,12 @@ pub(crate) fn is_compact(placement: &Object) -> bool {
     placement.annotation(REGROUP) == Some("compact")
 }
 
+/// Whether the decisions of others matter to a placement. One that takes every cluster it may is
+/// balanced with nobody, and waits for nobody that moves first.
+pub(crate) fn chooses(placement: &Object) -> bool {
+    !field(placement.spec(), "numberOfClusters").is_null()
+}
+
 /// How many clusters a placement says it selected.
 pub(crate) fn selected_count(placement: &Object) -> Option<u64> {
     field(placement.status(), "numberOfSelectedClusters").as_u64()

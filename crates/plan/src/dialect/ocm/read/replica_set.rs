@@ -28,6 +28,8 @@ pub(crate) fn referenced(replica_set: &Object) -> impl Iterator<Item = &str> {
     entries(replica_set).iter().map(|entry| text(entry, "name"))
 }
 
+/// Each is read by itself: one whose strategy does not fit its type, which [`Strategy`] reports,
+/// still names its placement.
 fn entries(replica_set: &Object) -> &[Value] {
     list(replica_set.spec(), "placementRefs")
 }

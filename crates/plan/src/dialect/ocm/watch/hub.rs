@@ -11,7 +11,7 @@ use convoy_api::ocm::names::{
 };
 use convoy_api::{GroupKind, Object, ObjectKey};
 
-use crate::dialect::ocm::Parts;
+use crate::dialect::ocm::HubControllers;
 use crate::dialect::ocm::names::{CLUSTER_LEASE, CLUSTER_NAME_LABEL, GLOBAL_CLUSTER_SET};
 use crate::dialect::ocm::read::registration::bound_set;
 use crate::dialect::ocm::read::replica_set::{owner_value, referenced};
@@ -44,7 +44,7 @@ pub(crate) const WATCHES: &[Watch] = &[
 ];
 
 /// Whether the controllers of these parts look after an object.
-pub(crate) fn is_rollout(parts: Parts, object: &Object) -> bool {
+pub(crate) fn is_rollout(parts: HubControllers, object: &Object) -> bool {
     let key = object.key();
     let kind = &key.kind;
     key.cluster.is_empty()
@@ -58,7 +58,7 @@ pub(crate) fn is_rollout(parts: Parts, object: &Object) -> bool {
 }
 
 /// Every object that these controllers look after, in key order.
-pub(crate) fn rollouts(parts: Parts, world: &World) -> Vec<&Object> {
+pub(crate) fn rollouts(parts: HubControllers, world: &World) -> Vec<&Object> {
     const KINDS: [GroupKind; 6] = [
         PLACEMENT,
         MANIFEST_WORK,
@@ -123,7 +123,11 @@ fn around_cluster<'w>(world: &'w World, cluster: &'w Object) -> Vec<&'w Object> 
 }
 
 /// Which clusters, sets and bindings to look at again.
-pub(crate) fn affected(parts: Parts, world: &World, changed: &ObjectKey) -> Vec<ObjectKey> {
+pub(crate) fn affected(
+    parts: HubControllers,
+    world: &World,
+    changed: &ObjectKey,
+) -> Vec<ObjectKey> {
     let mut found = super::affected(world, changed);
     let kind = &changed.kind;
     if *kind == MANAGED_CLUSTER {

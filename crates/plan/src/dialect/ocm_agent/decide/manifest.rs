@@ -16,7 +16,7 @@ pub(crate) struct Processed<'w> {
     pub(crate) item: Item<'w>,
     pub(crate) config: Config<'w>,
     pub(crate) live: Option<&'w Object>,
-    pub(crate) outcome: Outcome,
+    pub(crate) result: ApplyResult,
     /// What is recorded once the object is as it should be: the hash of the manifest, and of
     /// what the server keeps otherwise.
     pub(crate) entry: Option<(String, Option<String>)>,
@@ -24,7 +24,7 @@ pub(crate) struct Processed<'w> {
 
 /// What became of a manifest.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Outcome {
+pub(crate) enum ApplyResult {
     Applied,
     /// The object has to be written first; then it is looked at again.
     Pending {
@@ -74,19 +74,19 @@ pub(crate) struct Context<'a> {
 
 impl<'w> Processed<'w> {
     pub(crate) fn new(item: Item<'w>, config: Config<'w>, live: Option<&'w Object>) -> Self {
-        Self { item, config, live, outcome: Outcome::Applied, entry: None }
+        Self { item, config, live, result: ApplyResult::Applied, entry: None }
     }
 
     pub(crate) fn decided(mut self, context: Context<'_>) -> Self {
         if let Some(problem) = self.item.problem {
-            self.outcome = Outcome::Failed { message: problem.message().to_owned() };
+            self.result = ApplyResult::Failed { message: problem.message().to_owned() };
             return self;
         }
         if context.is_complete {
             return self;
         }
         if let Some(message) = context.refused {
-            self.outcome = Outcome::Failed { message: message.to_owned() };
+            self.result = ApplyResult::Failed { message: message.to_owned() };
             return self;
         }
         if self.config.strategy == Strategy::ReadOnly {
@@ -97,7 +97,7 @@ impl<'w> Processed<'w> {
                 match server_side(desired::manifest(&self.item), options, live) {
                     Ok(apply) => self.applied(apply, context),
                     Err(message) => {
-                        self.outcome = Outcome::Misconfigured { message };
+                        self.result = ApplyResult::Misconfigured { message };
                         return self;
                     }
                 }
@@ -110,10 +110,12 @@ impl<'w> Processed<'w> {
             (Some(live), Strategy::CreateOnly) => Self::changed(live, live.raw().clone(), context),
             (Some(live), _) => self.updated(live, context),
         };
-        self.outcome = match (write, context.denied) {
-            (None, _) => Outcome::Applied,
-            (Some(write), None) => Outcome::Pending { write },
-            (Some(write), Some(message)) => Outcome::Retried { write, message: message.to_owned() },
+        self.result = match (write, context.denied) {
+            (None, _) => ApplyResult::Applied,
+            (Some(write), None) => ApplyResult::Pending { write },
+            (Some(write), Some(message)) => {
+                ApplyResult::Retried { write, message: message.to_owned() }
+            }
         };
         self
     }

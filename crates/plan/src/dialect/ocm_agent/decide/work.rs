@@ -4,7 +4,7 @@ use convoy_api::ocm::names::APPLIED_MANIFEST_WORK;
 use convoy_api::{Object, ObjectKey};
 use jiff::Timestamp;
 
-use super::manifest::{Context, Outcome, Processed};
+use super::manifest::{ApplyResult, Context, Processed};
 use super::removal::Removal;
 use crate::dialect::ocm_agent::Options;
 use crate::dialect::ocm_agent::names::WORK_FINALIZER;
@@ -57,7 +57,7 @@ pub(crate) struct Application<'w> {
 impl Application<'_> {
     /// Whether objects have to be written before anything can be told.
     pub(crate) fn is_pending(&self) -> bool {
-        self.processed.iter().any(|it| matches!(it.outcome, Outcome::Pending { .. }))
+        self.processed.iter().any(|it| matches!(it.result, ApplyResult::Pending { .. }))
     }
 
     /// Whether every manifest names a resource of the member. If one does not, nobody knows
@@ -71,8 +71,10 @@ impl Application<'_> {
         let is_unknown = denial.is_of_unknown_kind();
         let mut after = self.clone();
         for processed in &mut after.processed {
-            let is_written =
-                matches!(processed.outcome, Outcome::Pending { .. } | Outcome::Retried { .. });
+            let is_written = matches!(
+                processed.result,
+                ApplyResult::Pending { .. } | ApplyResult::Retried { .. }
+            );
             if !is_written || processed.item.key(member) != denial.target {
                 continue;
             }
@@ -82,7 +84,7 @@ impl Application<'_> {
             } else {
                 denial.message.clone()
             };
-            processed.outcome = Outcome::Failed { message };
+            processed.result = ApplyResult::Failed { message };
         }
         after
     }
@@ -133,7 +135,7 @@ fn application<'w>(
         };
         let mut processed = Processed::new(item, config, live);
         if is_frozen {
-            processed.outcome = Outcome::Frozen;
+            processed.result = ApplyResult::Frozen;
             return processed;
         }
         let refused = refused.as_deref();
@@ -194,7 +196,7 @@ pub(crate) fn in_order<'a, 'w>(
     processed: &'a [Processed<'w>],
     now: Timestamp,
 ) -> (Vec<&'a Processed<'w>>, Vec<&'a Processed<'w>>) {
-    let is_retried = |it: &&Processed<'_>| matches!(it.outcome, Outcome::Retried { .. });
+    let is_retried = |it: &&Processed<'_>| matches!(it.result, ApplyResult::Retried { .. });
     let (mut retried, mut fresh): (Vec<_>, Vec<_>) = processed.iter().partition(is_retried);
     fresh.sort_by_key(|it| it.item.rank());
     if !retried.is_empty() {

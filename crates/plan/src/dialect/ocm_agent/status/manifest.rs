@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::condition::{self, Condition};
 use crate::dialect::ocm_agent::Options;
-use crate::dialect::ocm_agent::decide::manifest::{Outcome, Processed};
+use crate::dialect::ocm_agent::decide::manifest::{ApplyResult, Processed};
 use crate::dialect::ocm_agent::names::{
     APPLIED, APPLY_COMPLETE, APPLY_FAILED, AVAILABLE, FAILED_PREFIX, FEEDBACK_SYNCED,
     IGNORE_FAILED, RULE_PREFIX,
@@ -69,19 +69,19 @@ pub(super) fn is_outdated(condition: &Value, generation: i64) -> bool {
 
 /// None: what is told stays.
 fn applied(processed: &Processed<'_>) -> Option<Condition<'static>> {
-    match &processed.outcome {
-        Outcome::Applied => {
+    match &processed.result {
+        ApplyResult::Applied => {
             Some(Condition::new(APPLIED, "True", APPLY_COMPLETE, "Apply manifest complete"))
         }
-        Outcome::Retried { message, .. } | Outcome::Failed { message } => {
+        ApplyResult::Retried { message, .. } | ApplyResult::Failed { message } => {
             let message = format!("{FAILED_PREFIX}{message}");
             Some(Condition::new(APPLIED, "False", APPLY_FAILED, message))
         }
-        Outcome::Misconfigured { message } => {
+        ApplyResult::Misconfigured { message } => {
             let message = format!("Failed to process ignoreFields: {message}");
             Some(Condition::new(APPLIED, "False", IGNORE_FAILED, message))
         }
-        Outcome::Pending { .. } | Outcome::Frozen => None,
+        ApplyResult::Pending { .. } | ApplyResult::Frozen => None,
     }
 }
 

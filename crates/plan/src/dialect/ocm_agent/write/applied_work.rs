@@ -5,7 +5,7 @@ use convoy_api::object::member::field;
 use serde_json::{Map, Value, json};
 
 use crate::dialect::ocm_agent::decide::applied_work::AppliedPhase;
-use crate::dialect::ocm_agent::decide::manifest::{Outcome, Processed};
+use crate::dialect::ocm_agent::decide::manifest::{ApplyResult, Processed};
 use crate::dialect::ocm_agent::decide::removal::{Fate, Removal};
 use crate::dialect::ocm_agent::decide::work::Application;
 use crate::dialect::ocm_agent::names::{APPLIED_MANIFESTS, APPLIED_WORK_FINALIZER};
@@ -54,7 +54,7 @@ pub(super) fn recorded(application: &Application<'_>, processed: &[&Processed<'_
 
 impl Recorded {
     pub(super) fn add(&mut self, processed: &Processed<'_>) {
-        let is_left = matches!(processed.outcome, Outcome::Failed { .. } | Outcome::Frozen);
+        let is_left = matches!(processed.result, ApplyResult::Failed { .. } | ApplyResult::Frozen);
         if let Some((hash, left)) = processed.entry.clone().filter(|_| !is_left) {
             self.after.set(hash, left);
         }

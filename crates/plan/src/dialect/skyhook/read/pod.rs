@@ -8,9 +8,10 @@ use convoy_api::skyhook::Stage;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::dialect::skyhook::names::{MIRROR, NAME, PACKAGE, UNSCHEDULABLE, unique};
+use crate::dialect::skyhook::names::{CONFIG_MIRROR, NAME, PACKAGE, unique};
+use crate::node_selector::CORDONED;
 use crate::pods::node_of;
-use crate::taint::{Taint, Toleration};
+use crate::taint::Toleration;
 
 /// The annotation that says which package and stage a pod runs. The order of fields is the order on the wire.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -99,14 +100,13 @@ pub(crate) fn is_alive(pod: &Object) -> bool {
 /// Whether a drain evicts a pod: all but those that tolerate a cordon, system pods, DaemonSet
 /// pods and mirror pods.
 pub(crate) fn has_to_go(pod: &Object) -> bool {
-    let cordon = Taint { key: UNSCHEDULABLE, value: "", effect: "NoSchedule" };
     let tolerations = pod.spec().get("tolerations").and_then(Value::as_array);
     let stays = tolerations
         .into_iter()
         .flatten()
-        .any(|toleration| Toleration::from_value(toleration).tolerates(&cordon));
+        .any(|toleration| Toleration::from_value(toleration).tolerates(&CORDONED));
     let daemon = pod.owners().any(|owner| owner.kind == "DaemonSet");
-    let mirror = pod.annotation(MIRROR).is_some();
+    let mirror = pod.annotation(CONFIG_MIRROR).is_some();
     !(stays || daemon || mirror || pod.namespace() == "kube-system")
 }
 

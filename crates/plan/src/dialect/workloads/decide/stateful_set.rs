@@ -39,7 +39,7 @@ pub(crate) enum Work<'o> {
 
 /// An ordinal that is not as it should be.
 #[derive(Debug)]
-struct Turn<'o> {
+struct DueOrdinal<'o> {
     ordinal: i64,
     name: String,
     /// None if it has to be waited for.
@@ -65,7 +65,7 @@ pub(crate) fn decide<'o>(set: &StatefulSet<'o>) -> StatefulSetDecision<'o> {
         }
         return decision;
     }
-    let first: Vec<Turn<'_>> = wanted(set).into_iter().chain(beyond(set)).collect();
+    let first: Vec<DueOrdinal<'_>> = wanted(set).into_iter().chain(beyond(set)).collect();
     if first.is_empty() && !is_one_by_one {
         decision.replace(set);
     } else {
@@ -75,7 +75,7 @@ pub(crate) fn decide<'o>(set: &StatefulSet<'o>) -> StatefulSetDecision<'o> {
 }
 
 impl<'o> StatefulSetDecision<'o> {
-    fn admit(&mut self, mut turns: Vec<Turn<'o>>, in_order: bool) {
+    fn admit(&mut self, mut turns: Vec<DueOrdinal<'o>>, in_order: bool) {
         // An ordinal is in two lists if it is broken and outdated: it has one turn.
         let mut seen: BTreeSet<i64> = self.works.iter().map(|(ordinal, ..)| *ordinal).collect();
         for turn in &mut turns {
@@ -93,7 +93,12 @@ impl<'o> StatefulSetDecision<'o> {
         self.take(&turns, &admission, until);
     }
 
-    fn take(&mut self, turns: &[Turn<'o>], admission: &Admission<'_>, until: Option<Timestamp>) {
+    fn take(
+        &mut self,
+        turns: &[DueOrdinal<'o>],
+        admission: &Admission<'_>,
+        until: Option<Timestamp>,
+    ) {
         if let Some(permit) = admission.permit() {
             for member in &admission.starts {
                 let turn = &turns[member.index];
@@ -109,7 +114,7 @@ impl<'o> StatefulSetDecision<'o> {
     /// available takes up a place, whatever its revision.
     fn replace(&mut self, set: &StatefulSet<'o>) {
         let seen: BTreeSet<i64> = self.works.iter().map(|(ordinal, ..)| *ordinal).collect();
-        let turns: Vec<Turn<'o>> = outdated(set)
+        let turns: Vec<DueOrdinal<'o>> = outdated(set)
             .into_iter()
             .filter(|turn| turn.work.is_some() && !seen.contains(&turn.ordinal))
             .collect();
@@ -127,7 +132,7 @@ impl<'o> StatefulSetDecision<'o> {
     }
 }
 
-impl<'o> Turn<'o> {
+impl<'o> DueOrdinal<'o> {
     fn create(set: &StatefulSet<'_>, ordinal: i64) -> Self {
         Self::work(set, ordinal, Work::Create)
     }
@@ -154,26 +159,26 @@ impl<'o> Turn<'o> {
 }
 
 /// Wanted ordinals that are missing, or whose pod does not work.
-fn wanted<'o>(set: &StatefulSet<'o>) -> Vec<Turn<'o>> {
+fn wanted<'o>(set: &StatefulSet<'o>) -> Vec<DueOrdinal<'o>> {
     let turn = |ordinal: i64| match set.pods.get(&ordinal) {
-        None => Some(Turn::create(set, ordinal)),
+        None => Some(DueOrdinal::create(set, ordinal)),
         Some((pod, Health::Finished)) => {
             let message = "the pod is finished and has to run again";
-            Some(Turn::remove(set, ordinal, pod, "PodOver", message))
+            Some(DueOrdinal::remove(set, ordinal, pod, "PodOver", message))
         }
         Some((_, Health::Terminating)) => Some(terminating(set, ordinal)),
         // Waiting for it would take for ever if its revision is at fault.
         Some((pod, Health::NotReady)) if set.is_outdated(ordinal, pod) => {
             let message = "the pod is not ready and of an old revision";
-            Some(Turn::remove(set, ordinal, pod, "Outdated", message))
+            Some(DueOrdinal::remove(set, ordinal, pod, "Outdated", message))
         }
         Some((_, Health::NotReady)) => {
             let detail = format!("{} is not ready", set.name(ordinal));
-            Some(Turn::wait(set, ordinal, HoldReason::NotAvailable { detail }))
+            Some(DueOrdinal::wait(set, ordinal, HoldReason::NotAvailable { detail }))
         }
         Some((_, Health::Settling { until, .. })) if set.is_ordered => {
             let reason = HoldReason::Settling { for_secs: set.min_ready_secs };
-            Some(Turn { until: *until, ..Turn::wait(set, ordinal, reason) })
+            Some(DueOrdinal { until: *until, ..DueOrdinal::wait(set, ordinal, reason) })
         }
         Some((_, Health::Settling { .. } | Health::Available)) => None,
     };
@@ -181,20 +186,20 @@ fn wanted<'o>(set: &StatefulSet<'o>) -> Vec<Turn<'o>> {
 }
 
 /// Pods beyond the wanted ordinals, the last first.
-fn beyond<'o>(set: &StatefulSet<'o>) -> Vec<Turn<'o>> {
+fn beyond<'o>(set: &StatefulSet<'o>) -> Vec<DueOrdinal<'o>> {
     let pods = set.pods.iter().rev().filter(|(ordinal, _)| !set.wanted.contains(ordinal));
     let turn = |(ordinal, (pod, health)): (&i64, &(&'o Object, Health))| {
         if *health == Health::Terminating {
             return terminating(set, *ordinal);
         }
         let message = format!("ordinals {} to {} are wanted", set.wanted.start, set.wanted.end);
-        Turn::remove(set, *ordinal, pod, "TooMany", message)
+        DueOrdinal::remove(set, *ordinal, pod, "TooMany", message)
     };
     pods.map(turn).collect()
 }
 
 /// Outdated pods, the last first, each when those behind it are available.
-fn outdated<'o>(set: &StatefulSet<'o>) -> Vec<Turn<'o>> {
+fn outdated<'o>(set: &StatefulSet<'o>) -> Vec<DueOrdinal<'o>> {
     let Some(partition) = set.partition else { return Vec::new() };
     let ordinals = partition.max(set.wanted.start)..set.wanted.end;
     // The missing one with the highest ordinal is waited for first, so others do not matter.
@@ -205,11 +210,11 @@ fn outdated<'o>(set: &StatefulSet<'o>) -> Vec<Turn<'o>> {
     let turn = |ordinal: i64| {
         let Some((pod, health)) = set.pods.get(&ordinal) else {
             let on = format!("{} to be created", set.name(ordinal));
-            return Some(Turn::wait(set, ordinal, HoldReason::Depends { on }));
+            return Some(DueOrdinal::wait(set, ordinal, HoldReason::Depends { on }));
         };
         if *health != Health::Terminating && set.is_outdated(ordinal, pod) {
             let message = format!("{} is rolled out", set.update);
-            return Some(Turn::remove(set, ordinal, pod, "Outdated", message));
+            return Some(DueOrdinal::remove(set, ordinal, pod, "Outdated", message));
         }
         let until = match health {
             Health::Available => return None,
@@ -218,12 +223,12 @@ fn outdated<'o>(set: &StatefulSet<'o>) -> Vec<Turn<'o>> {
         };
         let detail = format!("{} is not available", set.name(ordinal));
         let reason = HoldReason::NotAvailable { detail };
-        Some(Turn { until, ..Turn::wait(set, ordinal, reason) })
+        Some(DueOrdinal { until, ..DueOrdinal::wait(set, ordinal, reason) })
     };
     ordinals.filter_map(turn).collect()
 }
 
-fn terminating<'o>(set: &StatefulSet<'_>, ordinal: i64) -> Turn<'o> {
+fn terminating<'o>(set: &StatefulSet<'_>, ordinal: i64) -> DueOrdinal<'o> {
     let on = format!("{} to be gone", set.name(ordinal));
-    Turn::wait(set, ordinal, HoldReason::Depends { on })
+    DueOrdinal::wait(set, ordinal, HoldReason::Depends { on })
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use convoy_api::apps::spec::PodDisruptionBudgetSpec;
 use convoy_api::kinds::{
     CUSTOM_RESOURCE_DEFINITION, DEPLOYMENT, REPLICA_SET, REPLICATION_CONTROLLER, STATEFUL_SET,
 };
@@ -9,7 +10,7 @@ use convoy_api::object::member::{field, list, text};
 use convoy_api::object::meta::{OwnerReference, timestamp};
 use convoy_api::{GroupKind, Object};
 use jiff::Timestamp;
-use serde_json::Value;
+use serde_json::{Value, json};
 use smol_str::SmolStr;
 
 use crate::budget::IntOrPercent;
@@ -38,7 +39,8 @@ impl<'w> Budget<'w> {
     /// Reads a budget; an error is why it cannot be computed.
     pub(crate) fn read(snapshot: &Snapshot<'w>) -> Result<Self, String> {
         let object = snapshot.rollout();
-        let selector = selector(object)?;
+        let spec = spec(object)?;
+        let selector = selector_of(&spec)?;
         let pods = snapshot.of(&convoy_api::kinds::POD).iter().copied();
         let pods = match &selector {
             Some(selector) => pods.filter(|pod| selector.matches(pod)).collect(),
@@ -48,7 +50,7 @@ impl<'w> Budget<'w> {
         let disrupted = disrupted.into_iter().flatten();
         Ok(Self {
             object,
-            demand: Demand::read(object)?,
+            demand: Demand::read(&spec)?,
             pods,
             disrupted: disrupted
                 .filter_map(|(name, at)| Some((name.as_str(), timestamp(Some(at))?)))
@@ -59,23 +61,32 @@ impl<'w> Budget<'w> {
 
 /// The pods that a budget protects: unlike elsewhere an absent selector selects none.
 pub(crate) fn selector(object: &Object) -> Result<Option<Selector>, String> {
-    let Some(given) = object.spec().get("selector").filter(|value| !value.is_null()) else {
-        return Ok(None);
-    };
-    let selector = Selector::from_value(given);
+    selector_of(&spec(object)?)
+}
+
+fn spec(object: &Object) -> Result<PodDisruptionBudgetSpec, String> {
+    object.spec_view().map_err(|error| error.to_string())
+}
+
+fn selector_of(spec: &PodDisruptionBudgetSpec) -> Result<Option<Selector>, String> {
+    let Some(given) = &spec.selector else { return Ok(None) };
+    let selector = Selector::from_view(Some(given));
     selector.map(Some).map_err(|error| format!("spec.selector.{}: {}", error.field, error.message))
 }
 
 impl Demand {
-    fn read(object: &Object) -> Result<Self, String> {
-        let demand = |name: &str, of: fn(IntOrPercent) -> Self| {
-            let value = object.spec().get(name).filter(|value| !value.is_null())?;
-            let amount = IntOrPercent::from_value(value);
-            Some(amount.map(of).map_err(|error| format!("spec.{name} {value}: {error}")))
-        };
-        demand("maxUnavailable", Self::MaxUnavailable)
-            .or_else(|| demand("minAvailable", Self::MinAvailable))
-            .unwrap_or(Ok(Self::Nothing))
+    fn read(spec: &PodDisruptionBudgetSpec) -> Result<Self, String> {
+        type Named = fn(IntOrPercent) -> Demand;
+        let demands = [
+            ("maxUnavailable", &spec.max_unavailable, Self::MaxUnavailable as Named),
+            ("minAvailable", &spec.min_available, Self::MinAvailable as Named),
+        ];
+        let given = demands.into_iter().find_map(|(name, amount, of)| {
+            let amount = amount.as_ref()?;
+            let read = IntOrPercent::from_view(amount).map(of);
+            Some(read.map_err(|error| format!("spec.{name} {}: {error}", json!(amount))))
+        });
+        given.unwrap_or(Ok(Self::Nothing))
     }
 }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use convoy_api::Object;
 
-use super::pod_failure::{Consequence, consequence};
+use super::pod_failure::{Consequence, PodFailurePolicy};
 use crate::dialect::workloads::names::{COMPLETION_INDEX, INDEX_FAILURES, INDEX_IGNORED_FAILURES};
 use crate::pods::is_finished;
 
@@ -27,9 +27,9 @@ impl IndexFailures {
     }
 
     /// Those up to a failed pod.
-    pub(crate) fn up_to(owner: &Object, pod: &Object) -> Self {
+    pub(crate) fn up_to(policy: &PodFailurePolicy, pod: &Object) -> Self {
         let Self { counted, ignored } = Self::before(pod);
-        match consequence(owner, pod) {
+        match policy.consequence(pod) {
             Some((Consequence::Ignore, _)) => Self { counted, ignored: ignored.saturating_add(1) },
             _ => Self { counted: counted.saturating_add(1), ignored },
         }
@@ -50,11 +50,12 @@ pub(crate) fn last_failures<'o>(
     owner: &Object,
     pods: &[&'o Object],
 ) -> BTreeMap<usize, (IndexFailures, &'o Object)> {
+    let policy = PodFailurePolicy::read(owner);
     let mut last: BTreeMap<usize, (IndexFailures, &Object)> = BTreeMap::new();
     let over = pods.iter().filter(|pod| is_finished(pod) || pod.is_deleting());
     for pod in over.filter(|pod| pod.status_text("phase") != "Succeeded") {
         let Some(index) = index_of(pod) else { continue };
-        let failures = IndexFailures::up_to(owner, pod);
+        let failures = IndexFailures::up_to(&policy, pod);
         let is_later = |(known, _): &(IndexFailures, _)| failures.total() > known.total();
         if last.get(&index).is_none_or(is_later) {
             last.insert(index, (failures, pod));

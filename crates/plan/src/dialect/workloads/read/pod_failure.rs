@@ -1,8 +1,9 @@
 //! The `podFailurePolicy` of a Job: what follows from the failure of a pod.
 
 use convoy_api::Object;
-use convoy_api::object::member::{field, list, member, text};
-use serde_json::Value;
+use convoy_api::apps::spec::{ExitCodes, PodConditionPattern, PodFailureRule};
+use convoy_api::object::member::{field, list, text};
+use convoy_api::object::view::view_of;
 
 /// What follows from a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,46 +18,60 @@ pub(crate) enum Consequence {
     FailJob,
 }
 
-/// What follows from the failure of a pod by the first rule that it matches, and that rule in
-/// words. None while the pod has not failed, and if no rule is about it.
-pub(crate) fn consequence(owner: &Object, pod: &Object) -> Option<(Consequence, String)> {
-    if pod.status_text("phase") != "Failed" {
-        return None;
+/// The rules of a Job, in order. Rules are read one by one: one that does not fit its type is about
+/// no pod.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PodFailurePolicy {
+    rules: Vec<PodFailureRule>,
+}
+
+impl PodFailurePolicy {
+    pub(crate) fn read(owner: &Object) -> Self {
+        let rules = list(field(owner.spec(), "podFailurePolicy"), "rules").iter();
+        Self { rules: rules.map(|rule| view_of(rule).unwrap_or_default()).collect() }
     }
-    let rules = list(field(owner.spec(), "podFailurePolicy"), "rules").iter().enumerate();
-    let mut matching = rules.filter_map(|(at, rule)| Some((at, rule, cause(rule, pod)?)));
-    let (at, rule, cause) = matching.next()?;
-    let action = text(rule, "action");
-    let consequence = match action {
-        "Ignore" => Consequence::Ignore,
-        "FailIndex" => Consequence::FailIndex,
-        "FailJob" => Consequence::FailJob,
-        _ => Consequence::Count,
-    };
-    Some((consequence, format!("{cause} matching {action} rule at index {at}")))
+
+    /// What follows from the failure of a pod by the first rule that it matches, and that rule in
+    /// words. None while the pod has not failed, and if no rule is about it.
+    pub(crate) fn consequence(&self, pod: &Object) -> Option<(Consequence, String)> {
+        if pod.status_text("phase") != "Failed" {
+            return None;
+        }
+        let rules = self.rules.iter().enumerate();
+        let mut matching = rules.filter_map(|(at, rule)| Some((at, rule, cause(rule, pod)?)));
+        let (at, rule, cause) = matching.next()?;
+        let action = rule.action.as_deref().unwrap_or_default();
+        let consequence = match action {
+            "Ignore" => Consequence::Ignore,
+            "FailIndex" => Consequence::FailIndex,
+            "FailJob" => Consequence::FailJob,
+            _ => Consequence::Count,
+        };
+        Some((consequence, format!("{cause} matching {action} rule at index {at}")))
+    }
 }
 
 /// What a rule finds in a pod.
-fn cause(rule: &Value, pod: &Object) -> Option<String> {
+fn cause(rule: &PodFailureRule, pod: &Object) -> Option<String> {
     let name = format!("{}/{}", pod.namespace(), pod.name());
-    let codes = field(rule, "onExitCodes");
-    if !codes.is_null() {
+    if let Some(codes) = &rule.on_exit_codes {
         let (container, code) = ended(codes, pod)?;
         return Some(format!("Container {container} for pod {name} failed with exit code {code}"));
     }
-    let is_met = |pattern: &&Value| {
-        let wanted = Some(text(pattern, "status")).filter(|status| !status.is_empty());
-        pod.condition_status(text(pattern, "type")) == Some(wanted.unwrap_or("True"))
+    let kind = |pattern: &PodConditionPattern| pattern.kind.clone().unwrap_or_default();
+    let is_met = |pattern: &&PodConditionPattern| {
+        let wanted = pattern.status.as_deref().filter(|status| !status.is_empty());
+        pod.condition_status(&kind(pattern)) == Some(wanted.unwrap_or("True"))
     };
-    let pattern = list(rule, "onPodConditions").iter().find(is_met)?;
-    Some(format!("Pod {name} has condition {}", text(pattern, "type")))
+    let pattern = rule.on_pod_conditions.iter().flatten().find(is_met)?;
+    Some(format!("Pod {name} has condition {}", kind(pattern)))
 }
 
 /// The first container that ended with a code that is asked for. Zero is never a failure.
-fn ended<'o>(codes: &Value, pod: &'o Object) -> Option<(&'o str, i64)> {
-    let named = member(codes, "containerName").and_then(Value::as_str);
-    let listed = |code: i64| list(codes, "values").iter().any(|value| value.as_i64() == Some(code));
-    let is_in = text(codes, "operator") == "In";
+fn ended<'o>(codes: &ExitCodes, pod: &'o Object) -> Option<(&'o str, i64)> {
+    let named = codes.container_name.as_deref();
+    let listed = |code: i64| codes.values.iter().flatten().any(|value| *value == code);
+    let is_in = codes.operator.as_deref() == Some("In");
     let statuses = ["containerStatuses", "initContainerStatuses"];
     let mut ends = statuses.iter().flat_map(|kind| list(pod.status(), kind)).filter_map(|of| {
         let code = of.pointer("/state/terminated/exitCode")?.as_i64()?;
@@ -83,7 +98,7 @@ mod tests {
             {"action": "Count", "onExitCodes": {"operator": "NotIn", "values": [1]}}]);
         let job =
             object("batch/v1", "Job", "work").spec(json!({"podFailurePolicy": {"rules": rules}}));
-        let job = job.build();
+        let policy = PodFailurePolicy::read(&job.build());
         let ended = |name: &str, code: i64| {
             json!({"phase": "Failed", "containerStatuses": [
             {"name": name, "state": {"terminated": {"exitCode": code}}}]})
@@ -124,7 +139,7 @@ mod tests {
         ];
         for (status, expected) in cases {
             let pod = object("v1", "Pod", "p").namespace("shop").status(status.clone()).build();
-            assert_eq!(consequence(&job, &pod), expected, "{status}");
+            assert_eq!(policy.consequence(&pod), expected, "{status}");
         }
     }
 }

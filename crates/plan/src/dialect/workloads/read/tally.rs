@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::index_failures::{IndexFailures, index_of};
 use super::number;
-use super::pod_failure::{Consequence, consequence};
+use super::pod_failure::{Consequence, PodFailurePolicy};
 use crate::dialect::workloads::names::JOB_TRACKING;
 use crate::pods::{is_finished, node_of};
 use crate::text::indexes::Indexes;
@@ -114,6 +114,7 @@ impl<'o> Tally<'o> {
         let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
         self.counted_succeeded += number(before.0 - self.waiting_succeeded.len());
         self.counted_failed += number(before.1 - self.waiting_failed.len());
+        let policy = PodFailurePolicy::read(self.owner);
         for pod in self.pods.clone() {
             let Some(uid) = pod.uid().filter(|uid| held.contains(uid)) else { continue };
             let has_succeeded = pod.status_text("phase") == "Succeeded";
@@ -123,7 +124,7 @@ impl<'o> Tally<'o> {
                     self.completed.insert(index);
                 }
             } else if is_finished(pod) || self.counts_as_failed(pod) {
-                self.fail(pod, uid);
+                self.fail(&policy, pod, uid);
             }
         }
         let whole = |counted: i64, waiting: usize| usize::try_from(counted).unwrap_or(0) + waiting;
@@ -135,8 +136,8 @@ impl<'o> Tally<'o> {
     }
 
     /// Puts a failed pod on record, unless the policy says otherwise.
-    fn fail(&mut self, pod: &Object, uid: &str) {
-        let found = consequence(self.owner, pod);
+    fn fail(&mut self, policy: &PodFailurePolicy, pod: &Object, uid: &str) {
+        let found = policy.consequence(pod);
         let is = |wanted| matches!(&found, Some((consequence, _)) if *consequence == wanted);
         if is(Consequence::Ignore) {
             self.ignored.insert(uid.to_owned());

@@ -11,7 +11,9 @@ use crate::built_in_kind::rank;
 use crate::dialect::fleet::names::Family;
 use crate::dialect::fleet::names::kind::{is_reserved_namespace, is_selectable};
 use crate::dialect::fleet::read::options::Options;
-use crate::dialect::fleet::read::placement::{Placement, list, text};
+use crate::dialect::fleet::read::placement::{
+    Placement, is_shown_in_namespace, selected_namespace,
+};
 use crate::dialect::fleet::read::resource_selector::{ResourceSelector, any_may_ask_for};
 use crate::portable::{cleaned, is_derived};
 use crate::snapshot::Snapshot;
@@ -130,15 +132,11 @@ fn stays_in_namespace(
     wanted: &[ResourceSelector<'_>],
 ) -> Result<(), SelectionError> {
     let object = placement.object;
-    let is_shown = text(object.spec(), "statusReportingScope") == "NamespaceAccessible";
-    if !is_shown || placement.family != Family::Cluster {
+    if !is_shown_in_namespace(object) || placement.family != Family::Cluster {
         return Ok(());
     }
-    let is_namespace =
-        |it: &&Value| text(it, "group").is_empty() && text(it, "kind") == "Namespace";
-    let known = list(object.status(), "selectedResources").iter().find(is_namespace);
     let next = wanted.iter().find(|wanted| wanted.is_namespace());
-    match (known.map(|known| text(known, "name")), next) {
+    match (selected_namespace(object), next) {
         (Some(from), Some(next)) if from != next.name => Err(SelectionError::NamespaceChanged {
             from: from.to_owned(),
             to: next.name.to_owned(),

@@ -1,4 +1,4 @@
-//! The place of an object: namespace and name of its metadata, and those that a path names.
+//! Namespace and name of an object: those of its metadata must be those of the path.
 
 use serde_json::{Value, json};
 
