@@ -1,5 +1,7 @@
 //! Roles and their bindings. Whether the caller may hand out what they say is asked elsewhere.
 
+mod columns;
+
 use convoy_api::text::Name;
 use serde_json::{Value, json};
 
@@ -7,6 +9,7 @@ use super::at::{At, Errors};
 use super::kind::{Change, Consequence, Kind};
 use super::selector;
 use super::{defaults, escalation};
+use crate::column::Column;
 use crate::metadata::path_segment;
 use crate::registry::Resource;
 use crate::resource_request::ResourceRequest;
@@ -172,6 +175,10 @@ impl Kind for Binding {
 
     fn name_errors(&self, _object: &Value, name: &str) -> Vec<String> {
         path_segment(name)
+    }
+
+    fn columns(&self) -> &'static [Column] {
+        columns::BINDING
     }
 }
 

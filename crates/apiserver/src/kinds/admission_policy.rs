@@ -1,5 +1,6 @@
 //! Admission policies and what binds them.
 
+mod columns;
 mod type_check;
 
 use convoy_api::cel::{Declared, Type};
@@ -12,6 +13,7 @@ use super::expression::{self, compiles, with_variables};
 use super::kind::{Change, Kind, OWNERSHIP_ALONE};
 use super::selector;
 use super::webhook::{conditions_with, operation_rule};
+use crate::column::Column;
 use crate::registry::Resource;
 
 pub(crate) use type_check::warnings;
@@ -302,6 +304,10 @@ impl Kind for Policy {
     fn status_metadata(&self) -> &'static [&'static str] {
         OWNERSHIP_ALONE
     }
+
+    fn columns(&self) -> &'static [Column] {
+        columns::POLICY
+    }
 }
 
 pub(super) struct Binding;
@@ -313,6 +319,10 @@ impl Kind for Binding {
 
     fn validate(&self, change: &Change<'_>) -> Errors {
         binding(change.object)
+    }
+
+    fn columns(&self) -> &'static [Column] {
+        columns::BINDING
     }
 }
 
@@ -326,6 +336,10 @@ impl Kind for MutatingPolicy {
     fn validate(&self, change: &Change<'_>) -> Errors {
         change.new_errors(mutating_policy)
     }
+
+    fn columns(&self) -> &'static [Column] {
+        columns::MUTATING_POLICY
+    }
 }
 
 pub(super) struct MutatingBinding;
@@ -337,5 +351,9 @@ impl Kind for MutatingBinding {
 
     fn validate(&self, change: &Change<'_>) -> Errors {
         mutating_binding(change.object)
+    }
+
+    fn columns(&self) -> &'static [Column] {
+        columns::BINDING
     }
 }

@@ -1,5 +1,7 @@
 //! Horizontal autoscalers: bounds, what is scaled, by which metrics, and how fast.
 
+mod columns;
+
 use convoy_api::text::{Name, Quantity};
 use serde_json::Value;
 
@@ -7,6 +9,7 @@ use super::at::{At, Errors};
 use super::defaults;
 use super::kind::{Change, Kind};
 use super::pod::amount;
+use crate::column::Column;
 use crate::convert::to_stored;
 use crate::metadata::path_segment;
 use crate::registry::Resource;
@@ -285,6 +288,10 @@ impl Kind for Autoscaler {
 
     fn validate_status(&self, change: &Change<'_>) -> Errors {
         status(change.object)
+    }
+
+    fn columns(&self) -> &'static [Column] {
+        columns::COLUMNS
     }
 }
 

@@ -1,5 +1,7 @@
 //! Jobs and the schedules that make them.
 
+mod columns;
+
 use convoy_api::text::Name;
 use convoy_plan::cron::{self, Cron};
 use serde_json::{Map, Value, json};
@@ -9,6 +11,7 @@ use super::defaults;
 use super::kind::{Change, Dependents, Kind};
 use super::workload::{immutable, pod_template};
 use super::{fill, selector};
+use crate::column::Column;
 use crate::metadata;
 use crate::registry::Resource;
 use crate::resource_request::ResourceRequest;
@@ -309,6 +312,10 @@ impl Kind for Job {
     fn selectable_fields(&self) -> &'static [&'static str] {
         &["status.successful"]
     }
+
+    fn columns(&self) -> &'static [Column] {
+        columns::JOB
+    }
 }
 
 pub(super) struct CronJob;
@@ -324,5 +331,9 @@ impl Kind for CronJob {
 
     fn pod<'o>(&self, object: &'o Value) -> Option<At<'o>> {
         Some(At::root(object).get("spec.jobTemplate.spec.template"))
+    }
+
+    fn columns(&self) -> &'static [Column] {
+        columns::CRON_JOB
     }
 }

@@ -7,6 +7,8 @@ use serde_json::Value;
 use super::at::{At, Errors};
 use super::defaults;
 use super::kind::{Change, Kind};
+use crate::column::Cell::{Count, Text};
+use crate::column::{AGE, Column, NAME, string};
 use crate::registry::Resource;
 use convoy_api::schema::{FieldError, Reason};
 
@@ -147,6 +149,10 @@ impl Kind for ConfigMap {
     fn validate(&self, change: &Change<'_>) -> Errors {
         config_map(change.object, change.old)
     }
+
+    fn columns(&self) -> &'static [Column] {
+        const { &[NAME, string("Data", Count(&["/data", "/binaryData"])), AGE] }
+    }
 }
 
 pub(super) struct Secret;
@@ -162,6 +168,10 @@ impl Kind for Secret {
 
     fn selectable_fields(&self) -> &'static [&'static str] {
         &["type"]
+    }
+
+    fn columns(&self) -> &'static [Column] {
+        const { &[NAME, string("Type", Text("/type", "")), string("Data", Count(&["/data"])), AGE] }
     }
 }
 

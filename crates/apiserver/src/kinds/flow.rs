@@ -1,9 +1,11 @@
 //! Fairness between requests, which is not enforced here.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::kind::{Kind, OWNERSHIP_ALONE};
 use super::{defaults, fill};
+use crate::column::Cell::{Made, Number, NumberOr, Text};
+use crate::column::{AGE, Column, NAME, Row, condition, plain, string};
 use crate::registry::Resource;
 
 pub(super) struct FlowSchema;
@@ -18,6 +20,24 @@ impl Kind for FlowSchema {
     fn status_metadata(&self) -> &'static [&'static str] {
         OWNERSHIP_ALONE
     }
+
+    fn columns(&self) -> &'static [Column] {
+        const {
+            &[
+                NAME,
+                string("PriorityLevel", Text("/spec/priorityLevelConfiguration/name", "")),
+                string("MatchingPrecedence", Number("/spec/matchingPrecedence")),
+                string("DistinguisherMethod", Text("/spec/distinguisherMethod/type", "<none>")),
+                AGE,
+                string("MissingPL", Made(missing_level)),
+            ]
+        }
+    }
+}
+
+fn missing_level(row: &Row<'_>) -> Value {
+    let dangling = condition(&row.object["status"]["conditions"], "Dangling");
+    json!(dangling.map_or_else(|| "?".to_owned(), |one| plain(&one["status"])))
 }
 
 pub(super) struct PriorityLevel;
@@ -29,5 +49,28 @@ impl Kind for PriorityLevel {
 
     fn status_metadata(&self) -> &'static [&'static str] {
         OWNERSHIP_ALONE
+    }
+
+    fn columns(&self) -> &'static [Column] {
+        const {
+            &[
+                NAME,
+                string("Type", Text("/spec/type", "")),
+                string(
+                    "NominalConcurrencyShares",
+                    NumberOr("/spec/limited/nominalConcurrencyShares", "<none>"),
+                ),
+                string("Queues", NumberOr("/spec/limited/limitResponse/queuing/queues", "<none>")),
+                string(
+                    "HandSize",
+                    NumberOr("/spec/limited/limitResponse/queuing/handSize", "<none>"),
+                ),
+                string(
+                    "QueueLengthLimit",
+                    NumberOr("/spec/limited/limitResponse/queuing/queueLengthLimit", "<none>"),
+                ),
+                AGE,
+            ]
+        }
     }
 }

@@ -6,6 +6,7 @@ use convoy_store::Write;
 use serde_json::Value;
 
 use super::at::{At, Errors};
+use crate::column::{self, Column};
 use crate::object_meta::{Entry, ObjectMeta};
 use crate::registry::Resource;
 use crate::resource_request::ResourceRequest;
@@ -74,6 +75,16 @@ pub(crate) trait Kind: Sync {
     /// Whether every update that changes what is wanted repeats the warnings.
     fn repeats_warnings(&self) -> bool {
         true
+    }
+
+    /// What a table shows of each object.
+    fn columns(&self) -> &'static [Column] {
+        column::PLAIN
+    }
+
+    /// What a row of a table tells about its object besides the cells.
+    fn row_conditions(&self, _object: &Value) -> Option<Value> {
+        None
     }
 
     /// What clients are told who use the kind at all.

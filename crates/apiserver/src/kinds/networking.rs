@@ -1,5 +1,7 @@
 //! Network policies, ingresses, endpoint slices.
 
+mod columns;
+
 use std::net::IpAddr;
 
 use convoy_api::text::Name;
@@ -11,6 +13,7 @@ use super::node::is_range;
 use super::pod::port_name;
 use super::selector;
 use super::{defaults, fill};
+use crate::column::Column;
 use crate::registry::Resource;
 
 const RANGE: &str = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
@@ -274,6 +277,10 @@ impl Kind for NetworkPolicy {
     fn validate(&self, change: &Change<'_>) -> Errors {
         policy(change.object)
     }
+
+    fn columns(&self) -> &'static [Column] {
+        columns::NETWORK_POLICY
+    }
 }
 
 pub(super) struct Ingress;
@@ -282,6 +289,10 @@ impl Kind for Ingress {
     fn validate(&self, change: &Change<'_>) -> Errors {
         ingress(change.object)
     }
+
+    fn columns(&self) -> &'static [Column] {
+        columns::INGRESS
+    }
 }
 
 pub(super) struct IngressClass;
@@ -289,6 +300,10 @@ pub(super) struct IngressClass;
 impl Kind for IngressClass {
     fn default(&self, _resource: &Resource, object: &mut Value) {
         defaults::networking::ingress_class(object);
+    }
+
+    fn columns(&self) -> &'static [Column] {
+        columns::INGRESS_CLASS
     }
 }
 
@@ -301,6 +316,10 @@ impl Kind for EndpointSlice {
 
     fn validate(&self, change: &Change<'_>) -> Errors {
         endpoint_slice(change.object, change.old)
+    }
+
+    fn columns(&self) -> &'static [Column] {
+        columns::ENDPOINT_SLICE
     }
 }
 
@@ -318,6 +337,10 @@ impl Kind for Endpoints {
     fn deprecation(&self) -> Option<&'static str> {
         Some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice")
     }
+
+    fn columns(&self) -> &'static [Column] {
+        columns::ENDPOINTS
+    }
 }
 
 pub(super) struct Address;
@@ -325,6 +348,19 @@ pub(super) struct Address;
 impl Kind for Address {
     fn name_errors(&self, _object: &Value, name: &str) -> Vec<String> {
         address(name)
+    }
+
+    fn columns(&self) -> &'static [Column] {
+        columns::ADDRESS
+    }
+}
+
+/// The addresses that services get theirs from.
+pub(super) struct ServiceRange;
+
+impl Kind for ServiceRange {
+    fn columns(&self) -> &'static [Column] {
+        columns::SERVICE_RANGE
     }
 }
 

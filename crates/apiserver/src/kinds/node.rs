@@ -1,5 +1,7 @@
 //! Nodes, namespaces' siblings in being cluster-wide: taints, addresses, who they are.
 
+mod columns;
+
 use convoy_api::schema::{FieldError, Reason};
 use convoy_api::text::Name;
 use serde_json::Value;
@@ -8,6 +10,7 @@ use super::at::{At, Errors};
 use super::defaults;
 use super::fill::{self, Fields};
 use super::kind::{Change, Kind};
+use crate::column::Column;
 use crate::registry::Resource;
 
 pub(super) fn validate(object: &Value, old: Option<&Value>) -> Errors {
@@ -113,6 +116,10 @@ impl Kind for Node {
 
     fn has_namespace_field(&self) -> bool {
         false
+    }
+
+    fn columns(&self) -> &'static [Column] {
+        columns::COLUMNS
     }
 }
 

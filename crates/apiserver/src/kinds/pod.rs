@@ -1,5 +1,6 @@
 //! Pods: their first status, what an update may change, and how they share a node.
 
+mod columns;
 mod containers;
 mod quality;
 mod resources;
@@ -13,6 +14,7 @@ use serde_json::{Value, json};
 use super::at::{At, Errors};
 use super::kind::{Change, Kind};
 use super::{account, defaults, limits, priority, runtime_class};
+use crate::column::Column;
 use crate::metadata;
 use crate::registry::Resource;
 use crate::resource_request::ResourceRequest;
@@ -220,5 +222,13 @@ impl Kind for Pod {
 
     fn goes_first(&self) -> bool {
         true
+    }
+
+    fn columns(&self) -> &'static [Column] {
+        columns::COLUMNS
+    }
+
+    fn row_conditions(&self, object: &Value) -> Option<Value> {
+        columns::row_conditions(object)
     }
 }

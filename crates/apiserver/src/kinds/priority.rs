@@ -9,6 +9,8 @@ use super::fill;
 use super::kind::{Change, Kind};
 use super::policy::priority_class;
 use super::policy::system_priority;
+use crate::column::Cell::Text;
+use crate::column::{AGE, Column, NAME, boolean, number, string};
 use crate::encoding::read_entry;
 use crate::metadata;
 use crate::object_meta::Entry;
@@ -193,5 +195,17 @@ impl Kind for PriorityClass {
     fn counts_changes(&self) -> bool {
         // Priorities are counted once and never again.
         false
+    }
+
+    fn columns(&self) -> &'static [Column] {
+        const {
+            &[
+                NAME,
+                number("Value", "/value"),
+                boolean("Global-Default", "/globalDefault", false),
+                AGE,
+                string("PreemptionPolicy", Text("/preemptionPolicy", "")),
+            ]
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 mod allocate;
 mod change;
+pub(super) mod columns;
 mod range;
 mod rules;
 
@@ -11,6 +12,7 @@ pub(super) use rules::validate;
 use super::at::Errors;
 use super::defaults;
 use super::kind::{Change, Kind};
+use crate::column::Column;
 use crate::object_meta::{Entry, ObjectMeta};
 use crate::registry::Resource;
 use crate::resource_request::ResourceRequest;
@@ -62,6 +64,10 @@ impl Kind for Service {
 
     fn selectable_fields(&self) -> &'static [&'static str] {
         &["spec.clusterIP", "spec.type"]
+    }
+
+    fn columns(&self) -> &'static [Column] {
+        columns::COLUMNS
     }
 }
 

@@ -1,5 +1,7 @@
 //! Volumes, claims on them, and classes of storage.
 
+mod columns;
+
 use convoy_api::text::{Name, Quantity};
 use serde_json::{Value, json};
 
@@ -7,6 +9,7 @@ use super::at::{At, Errors, same};
 use super::kind::{Change, Kind, OWNERSHIP_ALONE};
 use super::selector;
 use super::{defaults, priority};
+use crate::column::Column;
 use crate::registry::Resource;
 use crate::resource_request::ResourceRequest;
 use crate::status::ApiResult;
@@ -206,6 +209,10 @@ impl Kind for Volume {
     fn validate(&self, change: &Change<'_>) -> Errors {
         volume(change.object, change.old)
     }
+
+    fn columns(&self) -> &'static [Column] {
+        columns::VOLUME
+    }
 }
 
 pub(super) struct Claim;
@@ -228,6 +235,10 @@ impl Kind for Claim {
     fn validate(&self, change: &Change<'_>) -> Errors {
         claim(change.object, change.old)
     }
+
+    fn columns(&self) -> &'static [Column] {
+        columns::CLAIM
+    }
 }
 
 pub(super) struct Class;
@@ -240,6 +251,18 @@ impl Kind for Class {
     fn validate(&self, change: &Change<'_>) -> Errors {
         class(change.object, change.old)
     }
+
+    fn columns(&self) -> &'static [Column] {
+        columns::CLASS
+    }
+}
+
+pub(super) struct AttributesClass;
+
+impl Kind for AttributesClass {
+    fn columns(&self) -> &'static [Column] {
+        columns::ATTRIBUTES_CLASS
+    }
 }
 
 pub(super) struct Driver;
@@ -248,6 +271,10 @@ impl Kind for Driver {
     fn default(&self, _resource: &Resource, object: &mut Value) {
         defaults::storage::driver(object);
     }
+
+    fn columns(&self) -> &'static [Column] {
+        columns::DRIVER
+    }
 }
 
 pub(super) struct Attachment;
@@ -255,6 +282,19 @@ pub(super) struct Attachment;
 impl Kind for Attachment {
     fn status_metadata(&self) -> &'static [&'static str] {
         OWNERSHIP_ALONE
+    }
+
+    fn columns(&self) -> &'static [Column] {
+        columns::ATTACHMENT
+    }
+}
+
+/// The drivers on a node.
+pub(super) struct Node;
+
+impl Kind for Node {
+    fn columns(&self) -> &'static [Column] {
+        columns::NODE
     }
 }
 

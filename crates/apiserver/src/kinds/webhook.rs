@@ -9,6 +9,8 @@ use super::defaults;
 use super::expression::{self, compiles};
 use super::kind::{Change, Kind};
 use super::selector;
+use crate::column::Cell::Count;
+use crate::column::{AGE, Column, NAME, integer};
 use crate::registry::Resource;
 
 const OPERATIONS: [&str; 5] = ["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
@@ -225,6 +227,10 @@ impl Kind for Validating {
     fn validate(&self, change: &Change<'_>) -> Errors {
         change.new_errors(configuration)
     }
+
+    fn columns(&self) -> &'static [Column] {
+        const { &[NAME, integer("Webhooks", Count(&["/webhooks"])), AGE] }
+    }
 }
 
 pub(super) struct Mutating;
@@ -236,6 +242,10 @@ impl Kind for Mutating {
 
     fn validate(&self, change: &Change<'_>) -> Errors {
         change.new_errors(configuration)
+    }
+
+    fn columns(&self) -> &'static [Column] {
+        const { &[NAME, integer("Webhooks", Count(&["/webhooks"])), AGE] }
     }
 }
 
