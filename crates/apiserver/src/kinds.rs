@@ -11,7 +11,6 @@ mod batch;
 mod certificate;
 mod config;
 mod count;
-mod defaults;
 pub(crate) mod definition;
 mod device_claim;
 mod escalation;

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::at::{At, Errors};
 use super::kind::{Change, Consequence, Kind};
 use super::selector;
-use super::{defaults, escalation};
+use super::{escalation, fill};
 use crate::column::Column;
 use crate::metadata::path_segment;
 use crate::registry::Resource;
@@ -153,7 +153,15 @@ pub(super) struct Binding {
 
 impl Kind for Binding {
     fn default(&self, _resource: &Resource, object: &mut Value) {
-        defaults::access::binding(object);
+        let Value::Object(binding) = object else { return };
+        if let Some(role) = fill::make(binding, "roleRef") {
+            fill::text(role, "apiGroup", GROUP);
+        }
+        fill::each(binding.get_mut("subjects"), |subject| {
+            if matches!(fill::given(subject, "kind"), "User" | "Group") {
+                fill::text(subject, "apiGroup", GROUP);
+            }
+        });
     }
 
     fn prepare_create(&self, request: &ResourceRequest, object: &mut Value) -> ApiResult<()> {

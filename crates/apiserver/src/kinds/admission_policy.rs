@@ -1,6 +1,7 @@
 //! Admission policies and what binds them.
 
 mod columns;
+mod defaults;
 mod type_check;
 
 use convoy_api::cel::{Declared, Type};
@@ -8,7 +9,6 @@ use convoy_api::text::Name;
 use serde_json::{Value, json};
 
 use super::at::{At, Errors};
-use super::defaults;
 use super::expression::{self, compiles, with_variables};
 use super::kind::{Change, Kind, OWNERSHIP_ALONE};
 use super::selector;
@@ -294,7 +294,7 @@ pub(super) struct Policy;
 
 impl Kind for Policy {
     fn default(&self, _resource: &Resource, object: &mut Value) {
-        defaults::access::policy(object);
+        defaults::policy(object);
     }
 
     fn validate(&self, change: &Change<'_>) -> Errors {
@@ -314,7 +314,7 @@ pub(super) struct Binding;
 
 impl Kind for Binding {
     fn default(&self, _resource: &Resource, object: &mut Value) {
-        defaults::access::policy_binding(object);
+        defaults::binding(object);
     }
 
     fn validate(&self, change: &Change<'_>) -> Errors {
@@ -330,7 +330,7 @@ pub(super) struct MutatingPolicy;
 
 impl Kind for MutatingPolicy {
     fn default(&self, _resource: &Resource, object: &mut Value) {
-        defaults::access::policy(object);
+        defaults::policy(object);
     }
 
     fn validate(&self, change: &Change<'_>) -> Errors {
@@ -346,7 +346,7 @@ pub(super) struct MutatingBinding;
 
 impl Kind for MutatingBinding {
     fn default(&self, _resource: &Resource, object: &mut Value) {
-        defaults::access::policy_binding(object);
+        defaults::binding(object);
     }
 
     fn validate(&self, change: &Change<'_>) -> Errors {

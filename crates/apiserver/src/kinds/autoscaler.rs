@@ -1,12 +1,12 @@
 //! Horizontal autoscalers: bounds, what is scaled, by which metrics, and how fast.
 
 mod columns;
+mod defaults;
 
 use convoy_api::text::{Name, Quantity};
 use serde_json::Value;
 
 use super::at::{At, Errors};
-use super::defaults;
 use super::kind::{Change, Kind};
 use super::pod::amount;
 use crate::column::Column;
@@ -270,7 +270,7 @@ pub(super) struct Autoscaler;
 
 impl Kind for Autoscaler {
     fn default(&self, resource: &Resource, object: &mut Value) {
-        defaults::autoscaling::autoscaler(&resource.version, object);
+        defaults::autoscaler(&resource.version, object);
     }
 
     fn validate(&self, change: &Change<'_>) -> Errors {

@@ -1,13 +1,13 @@
 //! Jobs and the schedules that make them.
 
 mod columns;
+mod defaults;
 
 use convoy_api::text::Name;
 use convoy_plan::cron::{self, Cron};
 use serde_json::{Map, Value, json};
 
 use super::at::{At, Errors, same};
-use super::defaults;
 use super::kind::{Change, Dependents, Kind};
 use super::workload::{immutable, pod_template};
 use super::{fill, selector};
@@ -285,7 +285,7 @@ pub(super) struct Job;
 
 impl Kind for Job {
     fn default(&self, _resource: &Resource, object: &mut Value) {
-        defaults::workload::job(object);
+        defaults::job(object);
     }
 
     fn prepare_create(&self, request: &ResourceRequest, object: &mut Value) -> ApiResult<()> {
@@ -322,7 +322,7 @@ pub(super) struct CronJob;
 
 impl Kind for CronJob {
     fn default(&self, _resource: &Resource, object: &mut Value) {
-        defaults::workload::cron_job(object);
+        defaults::cron_job(object);
     }
 
     fn validate(&self, change: &Change<'_>) -> Errors {

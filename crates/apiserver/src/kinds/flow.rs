@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
+use super::fill;
 use super::kind::{Kind, OWNERSHIP_ALONE};
-use super::{defaults, fill};
 use crate::column::Cell::{Made, Number, NumberOr, Text};
 use crate::column::{AGE, Column, NAME, Row, condition, plain, string};
 use crate::registry::Resource;
@@ -44,7 +44,20 @@ pub(super) struct PriorityLevel;
 
 impl Kind for PriorityLevel {
     fn default(&self, _resource: &Resource, object: &mut Value) {
-        defaults::access::priority_level(object);
+        let Some(spec) = fill::spec(object) else { return };
+        if let Some(exempt) = fill::fields(spec.get_mut("exempt")) {
+            fill::absent(exempt, "nominalConcurrencyShares", || json!(0));
+            fill::absent(exempt, "lendablePercent", || json!(0));
+        }
+        let Some(limited) = fill::fields(spec.get_mut("limited")) else { return };
+        fill::absent(limited, "nominalConcurrencyShares", || json!(30));
+        fill::absent(limited, "lendablePercent", || json!(0));
+        let response = fill::fields(limited.get_mut("limitResponse"));
+        if let Some(queuing) = response.and_then(|given| fill::fields(given.get_mut("queuing"))) {
+            fill::number(queuing, "queues", 64);
+            fill::number(queuing, "handSize", 8);
+            fill::number(queuing, "queueLengthLimit", 50);
+        }
     }
 
     fn status_metadata(&self) -> &'static [&'static str] {

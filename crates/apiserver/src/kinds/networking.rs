@@ -1,6 +1,7 @@
 //! Network policies, ingresses, endpoint slices.
 
 mod columns;
+mod defaults;
 
 use std::net::IpAddr;
 
@@ -8,11 +9,11 @@ use convoy_api::text::Name;
 use serde_json::{Value, json};
 
 use super::at::{At, Errors};
+use super::fill;
 use super::kind::{Change, Kind};
 use super::node::is_range;
 use super::pod::port_name;
 use super::selector;
-use super::{defaults, fill};
 use crate::column::Column;
 use crate::registry::Resource;
 
@@ -271,7 +272,7 @@ pub(super) struct NetworkPolicy;
 
 impl Kind for NetworkPolicy {
     fn default(&self, _resource: &Resource, object: &mut Value) {
-        defaults::networking::policy(object);
+        defaults::policy(object);
     }
 
     fn validate(&self, change: &Change<'_>) -> Errors {
@@ -299,7 +300,7 @@ pub(super) struct IngressClass;
 
 impl Kind for IngressClass {
     fn default(&self, _resource: &Resource, object: &mut Value) {
-        defaults::networking::ingress_class(object);
+        defaults::ingress_class(object);
     }
 
     fn columns(&self) -> &'static [Column] {
@@ -311,7 +312,7 @@ pub(super) struct EndpointSlice;
 
 impl Kind for EndpointSlice {
     fn default(&self, _resource: &Resource, object: &mut Value) {
-        defaults::networking::endpoint_slice(object);
+        defaults::endpoint_slice(object);
     }
 
     fn validate(&self, change: &Change<'_>) -> Errors {
@@ -327,7 +328,7 @@ pub(super) struct Endpoints;
 
 impl Kind for Endpoints {
     fn default(&self, _resource: &Resource, object: &mut Value) {
-        defaults::with(object, |endpoints| {
+        fill::with(object, |endpoints| {
             fill::each(endpoints.get_mut("subsets"), |subset| {
                 fill::each(subset.get_mut("ports"), |port| fill::text(port, "protocol", "TCP"));
             });

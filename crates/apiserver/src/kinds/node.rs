@@ -7,7 +7,6 @@ use convoy_api::text::Name;
 use serde_json::Value;
 
 use super::at::{At, Errors};
-use super::defaults;
 use super::fill::{self, Fields};
 use super::kind::{Change, Kind};
 use crate::column::Column;
@@ -98,7 +97,7 @@ pub(super) struct Node;
 
 impl Kind for Node {
     fn default(&self, _resource: &Resource, object: &mut Value) {
-        defaults::with(object, default_allocatable);
+        fill::with(object, default_allocatable);
         default_ranges(object);
     }
 

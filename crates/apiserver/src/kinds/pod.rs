@@ -2,6 +2,7 @@
 
 mod columns;
 mod containers;
+pub(super) mod defaults;
 mod quality;
 mod resources;
 mod spec;
@@ -13,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::at::{At, Errors};
 use super::kind::{Change, Kind};
-use super::{account, defaults, limits, priority, runtime_class};
+use super::{account, limits, priority, runtime_class};
 use crate::column::Column;
 use crate::metadata;
 use crate::registry::Resource;
@@ -128,7 +129,7 @@ pub(super) struct Pod;
 
 impl Kind for Pod {
     fn default(&self, _resource: &Resource, object: &mut Value) {
-        defaults::pod::pod(object);
+        defaults::pod(object);
     }
 
     fn admit(&self, request: &ResourceRequest, object: &mut Value) -> ApiResult<()> {

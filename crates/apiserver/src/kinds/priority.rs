@@ -4,7 +4,6 @@
 use serde_json::{Value, json};
 
 use super::at::Errors;
-use super::defaults;
 use super::fill;
 use super::kind::{Change, Kind};
 use super::policy::priority_class;
@@ -170,7 +169,7 @@ pub(super) struct PriorityClass;
 
 impl Kind for PriorityClass {
     fn default(&self, _resource: &Resource, object: &mut Value) {
-        defaults::with(object, |class| {
+        fill::with(object, |class| {
             fill::absent(class, "preemptionPolicy", || json!("PreemptLowerPriority"));
         });
     }

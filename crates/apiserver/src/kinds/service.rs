@@ -3,6 +3,7 @@
 mod allocate;
 mod change;
 pub(super) mod columns;
+mod defaults;
 mod range;
 mod rules;
 
@@ -10,7 +11,6 @@ pub(super) use allocate::{companions, prepare_create, prepare_update};
 pub(super) use rules::validate;
 
 use super::at::Errors;
-use super::defaults;
 use super::kind::{Change, Kind};
 use crate::column::Column;
 use crate::object_meta::{Entry, ObjectMeta};
@@ -25,7 +25,7 @@ pub(super) struct Service;
 
 impl Kind for Service {
     fn default(&self, _resource: &Resource, object: &mut Value) {
-        defaults::service::service(object);
+        defaults::service(object);
     }
 
     fn prepare_create(&self, request: &ResourceRequest, object: &mut Value) -> ApiResult<()> {

@@ -1,14 +1,16 @@
 //! Volumes, claims on them, and classes of storage.
 
 mod columns;
+pub(super) mod defaults;
 
 use convoy_api::text::{Name, Quantity};
 use serde_json::{Value, json};
 
 use super::at::{At, Errors, same};
+use super::fill;
 use super::kind::{Change, Kind, OWNERSHIP_ALONE};
+use super::priority;
 use super::selector;
-use super::{defaults, priority};
 use crate::column::Column;
 use crate::registry::Resource;
 use crate::resource_request::ResourceRequest;
@@ -197,7 +199,7 @@ pub(super) struct Volume;
 
 impl Kind for Volume {
     fn default(&self, _resource: &Resource, object: &mut Value) {
-        defaults::storage::volume(object);
+        defaults::volume(object);
     }
 
     fn prepare_create(&self, request: &ResourceRequest, object: &mut Value) -> ApiResult<()> {
@@ -219,7 +221,7 @@ pub(super) struct Claim;
 
 impl Kind for Claim {
     fn default(&self, _resource: &Resource, object: &mut Value) {
-        defaults::with(object, defaults::storage::claim);
+        fill::with(object, defaults::claim);
     }
 
     fn admit(&self, request: &ResourceRequest, object: &mut Value) -> ApiResult<()> {
@@ -245,7 +247,7 @@ pub(super) struct Class;
 
 impl Kind for Class {
     fn default(&self, _resource: &Resource, object: &mut Value) {
-        defaults::storage::class(object);
+        defaults::class(object);
     }
 
     fn validate(&self, change: &Change<'_>) -> Errors {
@@ -269,7 +271,7 @@ pub(super) struct Driver;
 
 impl Kind for Driver {
     fn default(&self, _resource: &Resource, object: &mut Value) {
-        defaults::storage::driver(object);
+        defaults::driver(object);
     }
 
     fn columns(&self) -> &'static [Column] {

@@ -1,11 +1,12 @@
 //! Configurations of admission webhooks.
 
+pub(super) mod defaults;
+
 use convoy_api::cel::{Declared, Type};
 use convoy_api::text::Name;
 use serde_json::Value;
 
 use super::at::{At, Errors};
-use super::defaults;
 use super::expression::{self, compiles};
 use super::kind::{Change, Kind};
 use super::selector;
@@ -221,7 +222,7 @@ pub(super) struct Validating;
 
 impl Kind for Validating {
     fn default(&self, _resource: &Resource, object: &mut Value) {
-        defaults::access::validating_webhooks(object);
+        defaults::validating(object);
     }
 
     fn validate(&self, change: &Change<'_>) -> Errors {
@@ -237,7 +238,7 @@ pub(super) struct Mutating;
 
 impl Kind for Mutating {
     fn default(&self, _resource: &Resource, object: &mut Value) {
-        defaults::access::mutating_webhooks(object);
+        defaults::mutating(object);
     }
 
     fn validate(&self, change: &Change<'_>) -> Errors {

@@ -1,6 +1,7 @@
 //! Rules of the controllers of pods: what they select, what they make, how they replace it.
 
 pub(super) mod columns;
+pub(super) mod defaults;
 mod strategy;
 
 use convoy_api::apps::defaults as apps;
@@ -8,8 +9,9 @@ use convoy_api::text::Name;
 use serde_json::{Value, json};
 
 use super::at::{At, Errors, same};
-use super::defaults;
+use super::fill;
 use super::kind::{Change, Dependents, Kind};
+use super::pod::defaults::template_in;
 use super::pod::{SpecParent, validate_spec};
 use super::selector;
 use crate::column::Column;
@@ -264,7 +266,7 @@ pub(super) fn count_template(object: &mut Value, current: Option<&Value>) {
         }
     };
     let metadata = crate::metadata::of(object);
-    if let Some(annotations) = super::fill::make(metadata, "annotations") {
+    if let Some(annotations) = fill::make(metadata, "annotations") {
         annotations.insert(COUNT.to_owned(), json!(count.to_string()));
     }
 }
@@ -289,7 +291,7 @@ pub(super) struct Deployment;
 
 impl Kind for Deployment {
     fn default(&self, _resource: &Resource, object: &mut Value) {
-        defaults::workload::make_template(object);
+        defaults::make_template(object);
         *object = apps::deployment(object);
     }
 
@@ -314,7 +316,7 @@ pub(super) struct ReplicaSet;
 
 impl Kind for ReplicaSet {
     fn default(&self, _resource: &Resource, object: &mut Value) {
-        defaults::workload::make_template(object);
+        defaults::make_template(object);
         *object = apps::replica_set(object);
     }
 
@@ -335,7 +337,7 @@ pub(super) struct DaemonSet;
 
 impl Kind for DaemonSet {
     fn default(&self, _resource: &Resource, object: &mut Value) {
-        defaults::workload::daemon_set(object);
+        defaults::daemon_set(object);
     }
 
     fn prepare_create(&self, _request: &ResourceRequest, object: &mut Value) -> ApiResult<()> {
@@ -370,7 +372,7 @@ pub(super) struct StatefulSet;
 
 impl Kind for StatefulSet {
     fn default(&self, _resource: &Resource, object: &mut Value) {
-        defaults::workload::stateful_set(object);
+        defaults::stateful_set(object);
     }
 
     fn validate(&self, change: &Change<'_>) -> Errors {
@@ -402,7 +404,7 @@ pub(super) struct ReplicationController;
 
 impl Kind for ReplicationController {
     fn default(&self, _resource: &Resource, object: &mut Value) {
-        defaults::workload::replication_controller(object);
+        defaults::replication_controller(object);
     }
 
     fn validate(&self, change: &Change<'_>) -> Errors {
@@ -430,7 +432,7 @@ pub(super) struct PodTemplate;
 
 impl Kind for PodTemplate {
     fn default(&self, _resource: &Resource, object: &mut Value) {
-        defaults::with(object, defaults::pod::template_in);
+        fill::with(object, template_in);
     }
 
     fn validate(&self, change: &Change<'_>) -> Errors {
