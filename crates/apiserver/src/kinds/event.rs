@@ -183,6 +183,14 @@ impl Kind for CoreEvent {
     fn columns(&self) -> &'static [Column] {
         columns::COLUMNS
     }
+
+    /// Who reported an event: newer ones name their controller alone.
+    fn field_sources(&self, field: &str) -> &'static [&'static str] {
+        match field {
+            "source" => &["source.component", "reportingComponent"],
+            _ => &[],
+        }
+    }
 }
 
 /// The same in its newer spelling.

@@ -176,6 +176,22 @@ pub(crate) trait Kind: Sync {
         true
     }
 
+    /// The fields that a selectable one stands for, if not for itself: the first that is not empty
+    /// is compared.
+    fn field_sources(&self, _field: &str) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// The field whose value is kept beside each object, so that selecting by it reads none.
+    fn indexed_field(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Whether an object is a namespace, so that it is in the namespace of its own name.
+    fn is_namespace(&self) -> bool {
+        false
+    }
+
     /// Whether objects go before all others of a namespace that is deleted, since these may need
     /// the others to end well.
     fn goes_first(&self) -> bool {

@@ -112,6 +112,10 @@ impl Kind for Namespace {
         Name::Dns1123Label.errors(name)
     }
 
+    fn is_namespace(&self) -> bool {
+        true
+    }
+
     fn selectable_fields(&self) -> &'static [&'static str] {
         &["status.phase"]
     }

@@ -221,6 +221,10 @@ impl Kind for Pod {
         (field == "spec.host").then_some("spec.nodeName")
     }
 
+    fn indexed_field(&self) -> Option<&'static str> {
+        Some("spec.nodeName")
+    }
+
     fn goes_first(&self) -> bool {
         true
     }
