@@ -194,7 +194,7 @@ fn resource_request(
     let registry = cluster.registry();
     let resource = registry.get(&target.group, &target.version, &target.resource);
     let resource = Arc::clone(resource.ok_or_else(Status::no_such_route)?);
-    let is_namespaced_path = !target.namespace.is_empty() && !resource.is("", "namespaces");
+    let is_namespaced_path = !target.namespace.is_empty() && !kinds::of(&resource).is_namespace();
     if is_namespaced_path && !resource.namespaced {
         return Err(Status::no_such_route());
     }

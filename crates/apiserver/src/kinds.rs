@@ -11,7 +11,6 @@ mod batch;
 mod certificate;
 mod config;
 mod count;
-mod defaults;
 pub(crate) mod definition;
 mod device_claim;
 mod escalation;
@@ -81,6 +80,7 @@ static KINDS: &[Row] = &[
     ("", "replicationcontrollers", &workload::ReplicationController),
     ("", "resourcequotas", &quota::Quota),
     ("", "secrets", &config::Secret),
+    ("", "serviceaccounts", &account::ServiceAccount),
     ("", "services", &service::Service),
     (
         "admissionregistration.k8s.io",
@@ -118,6 +118,7 @@ static KINDS: &[Row] = &[
     ("batch", "jobs", &batch::Job),
     ("certificates.k8s.io", "certificatesigningrequests", &certificate::SigningRequest),
     ("certificates.k8s.io", "clustertrustbundles", &certificate::TrustBundle),
+    ("certificates.k8s.io", "podcertificaterequests", &certificate::PodRequest),
     ("convoy.dev", "logicalclusters", &logical::LogicalCluster),
     ("coordination.k8s.io", "leases", &policy::Lease),
     ("discovery.k8s.io", "endpointslices", &networking::EndpointSlice),
@@ -130,18 +131,24 @@ static KINDS: &[Row] = &[
     ("networking.k8s.io", "ingresses", &networking::Ingress),
     ("networking.k8s.io", "ipaddresses", &networking::Address),
     ("networking.k8s.io", "networkpolicies", &networking::NetworkPolicy),
+    ("networking.k8s.io", "servicecidrs", &networking::ServiceRange),
+    ("node.k8s.io", "runtimeclasses", &runtime_class::RuntimeClass),
     ("policy", "poddisruptionbudgets", &policy::DisruptionBudget),
     ("rbac.authorization.k8s.io", "clusterrolebindings", &access::Binding { namespaced: false }),
     ("rbac.authorization.k8s.io", "clusterroles", &access::Role { namespaced: false }),
     ("rbac.authorization.k8s.io", "rolebindings", &access::Binding { namespaced: true }),
     ("rbac.authorization.k8s.io", "roles", &access::Role { namespaced: true }),
+    ("resource.k8s.io", "deviceclasses", &device_claim::DeviceClass),
     ("resource.k8s.io", "devicetaintrules", &taint::TaintRule),
     ("resource.k8s.io", "resourceclaims", &device_claim::DeviceClaim),
     ("resource.k8s.io", "resourceclaimtemplates", &device_claim::DeviceClaimTemplate),
+    ("resource.k8s.io", "resourceslices", &device_claim::DeviceSlice),
     ("scheduling.k8s.io", "priorityclasses", &priority::PriorityClass),
     ("storage.k8s.io", "csidrivers", &storage::Driver),
+    ("storage.k8s.io", "csinodes", &storage::Node),
     ("storage.k8s.io", "storageclasses", &storage::Class),
     ("storage.k8s.io", "volumeattachments", &storage::Attachment),
+    ("storage.k8s.io", "volumeattributesclasses", &storage::AttributesClass),
     ("storagemigration.k8s.io", "storageversionmigrations", &migration::Migration),
 ];
 

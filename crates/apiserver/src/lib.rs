@@ -15,6 +15,7 @@ pub mod caller;
 pub mod canonical;
 pub mod chores;
 mod clusters;
+mod column;
 pub mod compress;
 mod conditions;
 pub mod connections;

@@ -2,10 +2,10 @@
 
 use convoy_plan::selector::Selector;
 use convoy_store::Topic;
-use serde_json::Value;
 use smol_str::SmolStr;
 
 use crate::fields::{FieldSelector, field_text};
+use crate::kinds;
 use crate::object_meta::Entry;
 use crate::resource_request::ResourceRequest;
 use crate::status::{ApiResult, Status};
@@ -17,8 +17,8 @@ pub(crate) struct Selection {
     pub(crate) namespace: SmolStr,
     pub(crate) labels: Selector,
     pub(crate) fields: FieldSelector,
-    /// Pods: fields are compared in the stored spelling, and the node without reading.
-    is_pod: bool,
+    /// The field that is compared without reading the object.
+    indexed: Option<&'static str>,
     /// Rewrites stored fields into those that the selector names.
     resource: Option<std::sync::Arc<crate::registry::Resource>>,
 }
@@ -36,9 +36,9 @@ impl Selection {
         })?;
         let fields = request.query.get("fieldSelector").unwrap_or_default();
         let fields = FieldSelector::parse(fields, &request.resource)?;
-        let is_pod = request.resource.is("", "pods");
+        let indexed = kinds::of(&request.resource).indexed_field();
         let resource = (fields.reads_content()).then(|| request.resource.clone());
-        Ok(Self { namespace: SmolStr::new(request.namespace()), labels, fields, is_pod, resource })
+        Ok(Self { namespace: SmolStr::new(request.namespace()), labels, fields, indexed, resource })
     }
 
     /// Whether labels or fields are asked for, so that a count of what follows is unknown.
@@ -49,10 +49,10 @@ impl Selection {
     /// What of the resource a watch need look at: the narrowest part that the store sorts by.
     pub(crate) fn topic(&self) -> Option<Topic> {
         let pinned = |field: &str| self.fields.pins(field).map(SmolStr::new);
-        let node = || pinned("spec.nodeName").filter(|_| self.is_pod).map(Topic::Mark);
+        let mark = || self.indexed.and_then(pinned).map(Topic::Mark);
         let namespace = || Some(&self.namespace).filter(|name| !name.is_empty()).cloned();
         let named = pinned("metadata.name").map(Topic::Name);
-        named.or_else(node).or_else(|| namespace().map(Topic::Namespace))
+        named.or_else(mark).or_else(|| namespace().map(Topic::Namespace))
     }
 
     pub(crate) fn matches(&self, entry: &Entry) -> bool {
@@ -68,10 +68,9 @@ impl Selection {
         if self.fields.is_empty() {
             return true;
         }
-        let is_event = self.resource.as_ref().is_some_and(|resource| resource.is("", "events"));
         let object = std::cell::OnceCell::new();
         self.fields.matches(&key.namespace, &key.name, |field| {
-            if self.is_pod && field == "spec.nodeName" {
+            if self.indexed == Some(field) {
                 return entry.meta.node_name.clone();
             }
             let object = object.get_or_init(|| {
@@ -81,18 +80,16 @@ impl Selection {
                 }
                 object
             });
-            match field {
-                "source" if is_event => event_source(object),
-                field => field_text(object, field),
+            match self.resource.as_deref().map(|resource| kinds::of(resource).field_sources(field))
+            {
+                None | Some([]) => field_text(object, field),
+                Some(sources) => {
+                    let mut texts = sources.iter().map(|source| field_text(object, source));
+                    texts.find(|text| !text.is_empty()).unwrap_or_default()
+                }
             }
         })
     }
-}
-
-/// Who reported an event: newer ones name their controller alone.
-fn event_source(event: &Value) -> SmolStr {
-    let component = field_text(event, "source.component");
-    if component.is_empty() { field_text(event, "reportingComponent") } else { component }
 }
 
 #[cfg(test)]

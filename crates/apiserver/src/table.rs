@@ -1,37 +1,30 @@
 //! Tables: what `kubectl get` shows, printed by the server.
 //!
-//! Which columns a kind has is data; most cells are a path into the object, the others a
-//! function of it.
+//! Which columns a built-in kind has is said beside the kind, and a definition says it of its own.
 
-mod age;
-mod builtin;
-mod cells;
-mod column;
 mod custom;
-mod network;
-mod pod;
-mod scaling;
-mod selector;
-mod text;
+mod part;
 
 use std::borrow::Cow;
 
 use serde_json::{Value, json};
 
+use crate::column::{Column, Row};
 use crate::convert;
+use crate::kinds::{self, Kind};
 use crate::registry::Resource;
 use crate::resource_request::ResourceRequest;
 use crate::response::partial;
 use crate::status::{ApiResult, Status};
 
-use column::{Column, Row};
 use custom::CustomColumn;
 
-pub use age::age;
-
-/// The columns of a kind.
+/// The columns of a table.
 enum Columns<'r> {
-    Builtin(&'static [Column]),
+    /// Those of a built-in kind.
+    Kind(&'static dyn Kind),
+    /// Those of a sub-resource's answer.
+    Part(&'static [Column]),
     Custom(Vec<CustomColumn<'r>>),
 }
 
@@ -90,9 +83,7 @@ fn printed<'o>(resource: &Resource, objects: &'o [Value]) -> Cow<'o, [Value]> {
 
 fn row(columns: &Columns<'_>, row: &Row<'_>, shown: Value) -> Value {
     let mut value = json!({"cells": columns.cells(row)});
-    if row.object["kind"] == "Pod"
-        && let Some(conditions) = pod::row_conditions(row.object)
-    {
+    if let Some(conditions) = columns.conditions(row.object) {
         value["conditions"] = conditions;
     }
     value["object"] = shown;
@@ -103,7 +94,7 @@ fn row(columns: &Columns<'_>, row: &Row<'_>, shown: Value) -> Value {
 /// what one of its sub-resources gives. None for kinds that are never printed.
 fn columns_of<'r>(resource: &'r Resource, object: &Value) -> Option<Columns<'r>> {
     match object["kind"].as_str() {
-        Some(kind) if kind != resource.kind => builtin::of_part(kind).map(Columns::Builtin),
+        Some(kind) if kind != resource.kind => part::columns(kind).map(Columns::Part),
         _ => resource_columns(resource),
     }
 }
@@ -113,22 +104,32 @@ fn resource_columns(resource: &Resource) -> Option<Columns<'_>> {
         Some(custom) => Some(Columns::Custom(custom::columns(&custom.columns))),
         // Reviews and bindings are answers to a question; there is nothing to list.
         None if !resource.has_verb("get") => None,
-        None => Some(Columns::Builtin(builtin::of(&resource.group, &resource.kind))),
+        None => Some(Columns::Kind(kinds::of(resource))),
     }
 }
 
 impl Columns<'_> {
     fn definitions(&self) -> Value {
         match self {
-            Self::Builtin(columns) => columns.iter().map(Column::definition).collect(),
+            Self::Kind(kind) => kind.columns().iter().map(Column::definition).collect(),
+            Self::Part(columns) => columns.iter().map(Column::definition).collect(),
             Self::Custom(columns) => columns.iter().map(CustomColumn::definition).collect(),
         }
     }
 
     fn cells(&self, row: &Row<'_>) -> Vec<Value> {
         match self {
-            Self::Builtin(columns) => columns.iter().map(|column| column.cell(row)).collect(),
+            Self::Kind(kind) => kind.columns().iter().map(|column| column.cell(row)).collect(),
+            Self::Part(columns) => columns.iter().map(|column| column.cell(row)).collect(),
             Self::Custom(columns) => columns.iter().map(|column| column.cell(row)).collect(),
+        }
+    }
+
+    /// What a row says about its object besides the cells.
+    fn conditions(&self, object: &Value) -> Option<Value> {
+        match self {
+            Self::Kind(kind) => kind.row_conditions(object),
+            Self::Part(_) | Self::Custom(_) => None,
         }
     }
 }

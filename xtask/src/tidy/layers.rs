@@ -14,6 +14,7 @@ const LAYERS: [(&str, &[&str]); 6] = [
             "apply",
             "caller",
             "canonical",
+            "column",
             "conditions",
             "decode",
             "encoding",

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::Operation;
 use super::review::{admission_request, name};
+use crate::kinds;
 use crate::options::Options;
 use crate::registry::Resource;
 use crate::resource_request::ResourceRequest;
@@ -145,7 +146,7 @@ impl Audience {
             return true;
         }
         let request = subject.request;
-        if request.resource.is("", "namespaces") {
+        if kinds::of(&request.resource).is_namespace() {
             let object = subject.object.or(subject.old);
             return object.is_some_and(|object| selects(&self.namespace_selector, object));
         }

@@ -1,12 +1,15 @@
 //! Roles and their bindings. Whether the caller may hand out what they say is asked elsewhere.
 
+mod columns;
+
 use convoy_api::text::Name;
 use serde_json::{Value, json};
 
 use super::at::{At, Errors};
 use super::kind::{Change, Consequence, Kind};
 use super::selector;
-use super::{defaults, escalation};
+use super::{escalation, fill};
+use crate::column::Column;
 use crate::metadata::path_segment;
 use crate::registry::Resource;
 use crate::resource_request::ResourceRequest;
@@ -150,7 +153,15 @@ pub(super) struct Binding {
 
 impl Kind for Binding {
     fn default(&self, _resource: &Resource, object: &mut Value) {
-        defaults::access::binding(object);
+        let Value::Object(binding) = object else { return };
+        if let Some(role) = fill::make(binding, "roleRef") {
+            fill::text(role, "apiGroup", GROUP);
+        }
+        fill::each(binding.get_mut("subjects"), |subject| {
+            if matches!(fill::given(subject, "kind"), "User" | "Group") {
+                fill::text(subject, "apiGroup", GROUP);
+            }
+        });
     }
 
     fn prepare_create(&self, request: &ResourceRequest, object: &mut Value) -> ApiResult<()> {
@@ -172,6 +183,10 @@ impl Kind for Binding {
 
     fn name_errors(&self, _object: &Value, name: &str) -> Vec<String> {
         path_segment(name)
+    }
+
+    fn columns(&self) -> &'static [Column] {
+        columns::BINDING
     }
 }
 

@@ -4,6 +4,8 @@
 use serde_json::{Value, json};
 
 use super::fill;
+use super::kind::Kind;
+use crate::column::{Column, NAME_AND_AGE};
 use crate::encoding::read_entry;
 use crate::resource_request::ResourceRequest;
 
@@ -94,6 +96,14 @@ fn suffix(about: &str) -> String {
         Some(char::from(letter))
     });
     letters.take(5).collect()
+}
+
+pub(super) struct ServiceAccount;
+
+impl Kind for ServiceAccount {
+    fn columns(&self) -> &'static [Column] {
+        NAME_AND_AGE
+    }
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! Admission policies and what binds them.
 
+mod columns;
+mod defaults;
 mod type_check;
 
 use convoy_api::cel::{Declared, Type};
@@ -7,11 +9,11 @@ use convoy_api::text::Name;
 use serde_json::{Value, json};
 
 use super::at::{At, Errors};
-use super::defaults;
 use super::expression::{self, compiles, with_variables};
 use super::kind::{Change, Kind, OWNERSHIP_ALONE};
 use super::selector;
 use super::webhook::{conditions_with, operation_rule};
+use crate::column::Column;
 use crate::registry::Resource;
 
 pub(crate) use type_check::warnings;
@@ -292,7 +294,7 @@ pub(super) struct Policy;
 
 impl Kind for Policy {
     fn default(&self, _resource: &Resource, object: &mut Value) {
-        defaults::access::policy(object);
+        defaults::policy(object);
     }
 
     fn validate(&self, change: &Change<'_>) -> Errors {
@@ -302,17 +304,25 @@ impl Kind for Policy {
     fn status_metadata(&self) -> &'static [&'static str] {
         OWNERSHIP_ALONE
     }
+
+    fn columns(&self) -> &'static [Column] {
+        columns::POLICY
+    }
 }
 
 pub(super) struct Binding;
 
 impl Kind for Binding {
     fn default(&self, _resource: &Resource, object: &mut Value) {
-        defaults::access::policy_binding(object);
+        defaults::binding(object);
     }
 
     fn validate(&self, change: &Change<'_>) -> Errors {
         binding(change.object)
+    }
+
+    fn columns(&self) -> &'static [Column] {
+        columns::BINDING
     }
 }
 
@@ -320,11 +330,15 @@ pub(super) struct MutatingPolicy;
 
 impl Kind for MutatingPolicy {
     fn default(&self, _resource: &Resource, object: &mut Value) {
-        defaults::access::policy(object);
+        defaults::policy(object);
     }
 
     fn validate(&self, change: &Change<'_>) -> Errors {
         change.new_errors(mutating_policy)
+    }
+
+    fn columns(&self) -> &'static [Column] {
+        columns::MUTATING_POLICY
     }
 }
 
@@ -332,10 +346,14 @@ pub(super) struct MutatingBinding;
 
 impl Kind for MutatingBinding {
     fn default(&self, _resource: &Resource, object: &mut Value) {
-        defaults::access::policy_binding(object);
+        defaults::binding(object);
     }
 
     fn validate(&self, change: &Change<'_>) -> Errors {
         mutating_binding(change.object)
+    }
+
+    fn columns(&self) -> &'static [Column] {
+        columns::BINDING
     }
 }

@@ -1,9 +1,11 @@
 //! `APIServices`: which server serves a group and version.
 
 use jiff::Timestamp;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::kind::{Kind, OWNERSHIP_ALONE};
+use crate::column::Cell::Made;
+use crate::column::{AGE, Column, NAME, Row, condition, plain, string};
 use crate::conditions::{self, Condition};
 use crate::resource_request::ResourceRequest;
 use crate::status::ApiResult;
@@ -47,4 +49,29 @@ impl Kind for ApiService {
     fn status_metadata(&self) -> &'static [&'static str] {
         OWNERSHIP_ALONE
     }
+
+    fn columns(&self) -> &'static [Column] {
+        const { &[NAME, string("Service", Made(service)), string("Available", Made(available)), AGE] }
+    }
+}
+
+/// Who serves a group: this server, or a service.
+fn service(row: &Row<'_>) -> Value {
+    let service = &row.object["spec"]["service"];
+    if !service.is_object() {
+        return json!("Local");
+    }
+    json!(format!("{}/{}", plain(&service["namespace"]), plain(&service["name"])))
+}
+
+fn available(row: &Row<'_>) -> Value {
+    let Some(available) = condition(&row.object["status"]["conditions"], "Available") else {
+        return json!("Unknown");
+    };
+    let (status, reason) = (plain(&available["status"]), plain(&available["reason"]));
+    json!(if status == "True" || reason.is_empty() {
+        status
+    } else {
+        format!("{status} ({reason})")
+    })
 }

@@ -1,12 +1,15 @@
 //! Horizontal autoscalers: bounds, what is scaled, by which metrics, and how fast.
 
+mod columns;
+mod defaults;
+
 use convoy_api::text::{Name, Quantity};
 use serde_json::Value;
 
 use super::at::{At, Errors};
-use super::defaults;
 use super::kind::{Change, Kind};
 use super::pod::amount;
+use crate::column::Column;
 use crate::convert::to_stored;
 use crate::metadata::path_segment;
 use crate::registry::Resource;
@@ -267,7 +270,7 @@ pub(super) struct Autoscaler;
 
 impl Kind for Autoscaler {
     fn default(&self, resource: &Resource, object: &mut Value) {
-        defaults::autoscaling::autoscaler(&resource.version, object);
+        defaults::autoscaler(&resource.version, object);
     }
 
     fn validate(&self, change: &Change<'_>) -> Errors {
@@ -285,6 +288,10 @@ impl Kind for Autoscaler {
 
     fn validate_status(&self, change: &Change<'_>) -> Errors {
         status(change.object)
+    }
+
+    fn columns(&self) -> &'static [Column] {
+        columns::COLUMNS
     }
 }
 

@@ -1,14 +1,17 @@
 //! Jobs and the schedules that make them.
 
+mod columns;
+mod defaults;
+
 use convoy_api::text::Name;
 use convoy_plan::cron::{self, Cron};
 use serde_json::{Map, Value, json};
 
 use super::at::{At, Errors, same};
-use super::defaults;
 use super::kind::{Change, Dependents, Kind};
 use super::workload::{immutable, pod_template};
 use super::{fill, selector};
+use crate::column::Column;
 use crate::metadata;
 use crate::registry::Resource;
 use crate::resource_request::ResourceRequest;
@@ -282,7 +285,7 @@ pub(super) struct Job;
 
 impl Kind for Job {
     fn default(&self, _resource: &Resource, object: &mut Value) {
-        defaults::workload::job(object);
+        defaults::job(object);
     }
 
     fn prepare_create(&self, request: &ResourceRequest, object: &mut Value) -> ApiResult<()> {
@@ -309,13 +312,17 @@ impl Kind for Job {
     fn selectable_fields(&self) -> &'static [&'static str] {
         &["status.successful"]
     }
+
+    fn columns(&self) -> &'static [Column] {
+        columns::JOB
+    }
 }
 
 pub(super) struct CronJob;
 
 impl Kind for CronJob {
     fn default(&self, _resource: &Resource, object: &mut Value) {
-        defaults::workload::cron_job(object);
+        defaults::cron_job(object);
     }
 
     fn validate(&self, change: &Change<'_>) -> Errors {
@@ -324,5 +331,9 @@ impl Kind for CronJob {
 
     fn pod<'o>(&self, object: &'o Value) -> Option<At<'o>> {
         Some(At::root(object).get("spec.jobTemplate.spec.template"))
+    }
+
+    fn columns(&self) -> &'static [Column] {
+        columns::CRON_JOB
     }
 }

@@ -2,6 +2,7 @@
 //! decides about it.
 
 mod admission;
+mod columns;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -10,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::at::{At, Errors};
 use super::kind::{Change, Kind};
+use crate::column::Column;
 use crate::metadata::path_segment;
 use crate::resource_request::ResourceRequest;
 use crate::status::ApiResult;
@@ -192,6 +194,10 @@ impl Kind for SigningRequest {
     fn selectable_fields(&self) -> &'static [&'static str] {
         &["spec.signerName"]
     }
+
+    fn columns(&self) -> &'static [Column] {
+        columns::SIGNING_REQUEST
+    }
 }
 
 pub(super) struct TrustBundle;
@@ -199,6 +205,19 @@ pub(super) struct TrustBundle;
 impl Kind for TrustBundle {
     fn name_errors(&self, object: &Value, name: &str) -> Vec<String> {
         trust_bundle(name, object["spec"]["signerName"].as_str().unwrap_or_default())
+    }
+
+    fn columns(&self) -> &'static [Column] {
+        columns::TRUST_BUNDLE
+    }
+}
+
+/// A request for the certificate of a pod.
+pub(super) struct PodRequest;
+
+impl Kind for PodRequest {
+    fn columns(&self) -> &'static [Column] {
+        columns::POD_REQUEST
     }
 }
 

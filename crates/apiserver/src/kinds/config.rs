@@ -2,11 +2,13 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::at::{At, Errors};
-use super::defaults;
+use super::fill::{self, Fields};
 use super::kind::{Change, Kind};
+use crate::column::Cell::{Count, Text};
+use crate::column::{AGE, Column, NAME, string};
 use crate::registry::Resource;
 use convoy_api::schema::{FieldError, Reason};
 
@@ -147,13 +149,17 @@ impl Kind for ConfigMap {
     fn validate(&self, change: &Change<'_>) -> Errors {
         config_map(change.object, change.old)
     }
+
+    fn columns(&self) -> &'static [Column] {
+        const { &[NAME, string("Data", Count(&["/data", "/binaryData"])), AGE] }
+    }
 }
 
 pub(super) struct Secret;
 
 impl Kind for Secret {
     fn default(&self, _resource: &Resource, object: &mut Value) {
-        defaults::with(object, defaults::storage::secret);
+        fill::with(object, default_secret);
     }
 
     fn validate(&self, change: &Change<'_>) -> Errors {
@@ -163,12 +169,29 @@ impl Kind for Secret {
     fn selectable_fields(&self) -> &'static [&'static str] {
         &["type"]
     }
+
+    fn columns(&self) -> &'static [Column] {
+        const { &[NAME, string("Type", Text("/type", "")), string("Data", Count(&["/data"])), AGE] }
+    }
+}
+
+/// Texts become data, and are not kept beside it.
+fn default_secret(secret: &mut Fields) {
+    fill::text(secret, "type", "Opaque");
+    let Some(Value::Object(texts)) = secret.shift_remove("stringData") else { return };
+    if texts.is_empty() {
+        return;
+    }
+    if let Some(data) = fill::make(secret, "data") {
+        for (key, text) in texts {
+            let text = text.as_str().unwrap_or_default();
+            data.insert(key, json!(STANDARD.encode(text)));
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn texts(errors: Errors) -> Vec<String> {

@@ -1,9 +1,11 @@
 //! Claims for devices, and their templates: one device of a class, unless the request says.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::fill::{self, Fields};
 use super::kind::Kind;
+use crate::column::Cell::{Made, Text};
+use crate::column::{AGE, Column, NAME, NAME_AND_AGE, Row, string};
 use crate::registry::Resource;
 
 pub(super) struct DeviceClaim;
@@ -13,6 +15,10 @@ impl Kind for DeviceClaim {
         if let Some(spec) = fill::spec(object) {
             claim(spec);
         }
+    }
+
+    fn columns(&self) -> &'static [Column] {
+        const { &[NAME, string("State", Made(state)), AGE] }
     }
 }
 
@@ -25,6 +31,48 @@ impl Kind for DeviceClaimTemplate {
             claim(spec);
         }
     }
+
+    fn columns(&self) -> &'static [Column] {
+        NAME_AND_AGE
+    }
+}
+
+pub(super) struct DeviceClass;
+
+impl Kind for DeviceClass {
+    fn columns(&self) -> &'static [Column] {
+        NAME_AND_AGE
+    }
+}
+
+/// Devices that a driver offers.
+pub(super) struct DeviceSlice;
+
+impl Kind for DeviceSlice {
+    fn columns(&self) -> &'static [Column] {
+        const {
+            &[
+                NAME,
+                string("Node", Text("/spec/nodeName", "")),
+                string("Driver", Text("/spec/driver", "")),
+                string("Pool", Text("/spec/pool/name", "")),
+                AGE,
+            ]
+        }
+    }
+}
+
+fn state(row: &Row<'_>) -> Value {
+    let is_allocated = row.object["status"]["allocation"].is_object();
+    let is_reserved = is_allocated && row.items("/status/reservedFor").next().is_some();
+    let states = [
+        (row.is_deleting(), "deleted"),
+        (!is_allocated && !row.is_deleting(), "pending"),
+        (is_allocated, "allocated"),
+        (is_reserved, "reserved"),
+    ];
+    let states: Vec<&str> = states.iter().filter(|(is, _)| *is).map(|(_, word)| *word).collect();
+    json!(states.join(","))
 }
 
 fn claim(spec: &mut Fields) {

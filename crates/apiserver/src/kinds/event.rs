@@ -1,11 +1,14 @@
 //! Events, in both spellings. The newer one asks for more.
 
+mod columns;
+
 use convoy_api::schema::FieldError;
 use convoy_api::text::Name;
 use serde_json::{Value, json};
 
 use super::at::{At, Errors};
 use super::kind::{Change, Dependents, Kind};
+use crate::column::Column;
 
 const TEXT_MAX: usize = 128;
 const NOTE_MAX: usize = 1024;
@@ -176,6 +179,18 @@ impl Kind for CoreEvent {
             "type",
         ]
     }
+
+    fn columns(&self) -> &'static [Column] {
+        columns::COLUMNS
+    }
+
+    /// Who reported an event: newer ones name their controller alone.
+    fn field_sources(&self, field: &str) -> &'static [&'static str] {
+        match field {
+            "source" => &["source.component", "reportingComponent"],
+            _ => &[],
+        }
+    }
 }
 
 /// The same in its newer spelling.
@@ -203,6 +218,10 @@ impl Kind for Event {
             "reportingController",
             "type",
         ]
+    }
+
+    fn columns(&self) -> &'static [Column] {
+        columns::COLUMNS
     }
 }
 

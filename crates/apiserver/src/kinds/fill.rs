@@ -10,6 +10,13 @@ pub(super) fn fields(value: Option<&mut Value>) -> Option<&mut Fields> {
     value.and_then(Value::as_object_mut)
 }
 
+/// Changes the fields of an object, if it is one.
+pub(super) fn with(object: &mut Value, change: impl FnOnce(&mut Fields)) {
+    if let Value::Object(fields) = object {
+        change(fields);
+    }
+}
+
 /// The fields of the object at `key`, which is made if nothing is there; none if something else
 /// than an object is.
 pub(super) fn make<'m>(map: &'m mut Fields, key: &str) -> Option<&'m mut Fields> {

@@ -6,6 +6,7 @@ use convoy_store::Write;
 use serde_json::Value;
 
 use super::at::{At, Errors};
+use crate::column::{self, Column};
 use crate::object_meta::{Entry, ObjectMeta};
 use crate::registry::Resource;
 use crate::resource_request::ResourceRequest;
@@ -74,6 +75,16 @@ pub(crate) trait Kind: Sync {
     /// Whether every update that changes what is wanted repeats the warnings.
     fn repeats_warnings(&self) -> bool {
         true
+    }
+
+    /// What a table shows of each object.
+    fn columns(&self) -> &'static [Column] {
+        column::PLAIN
+    }
+
+    /// What a row of a table tells about its object besides the cells.
+    fn row_conditions(&self, _object: &Value) -> Option<Value> {
+        None
     }
 
     /// What clients are told who use the kind at all.
@@ -163,6 +174,22 @@ pub(crate) trait Kind: Sync {
     /// Whether `metadata.namespace` may be selected by, even if there is none.
     fn has_namespace_field(&self) -> bool {
         true
+    }
+
+    /// The fields that a selectable one stands for, if not for itself: the first that is not empty
+    /// is compared.
+    fn field_sources(&self, _field: &str) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// The field whose value is kept beside each object, so that selecting by it reads none.
+    fn indexed_field(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Whether an object is a namespace, so that it is in the namespace of its own name.
+    fn is_namespace(&self) -> bool {
+        false
     }
 
     /// Whether objects go before all others of a namespace that is deleted, since these may need

@@ -6,8 +6,7 @@ use std::collections::BTreeMap;
 use convoy_api::text::Quantity;
 use serde_json::{Map, Value, json};
 
-use super::defaults;
-use super::fill;
+use super::fill::{self, Fields};
 use super::kind::Kind;
 use super::priority::all;
 use crate::metadata;
@@ -213,7 +212,25 @@ pub(super) struct LimitRange;
 impl Kind for LimitRange {
     fn default(&self, _resource: &Resource, object: &mut Value) {
         if let Some(spec) = fill::spec(object) {
-            fill::each(spec.get_mut("limits"), defaults::storage::limit);
+            fill::each(spec.get_mut("limits"), default_limit);
+        }
+    }
+}
+
+/// Limits of containers say what a container gets that asks for nothing.
+fn default_limit(limit: &mut Fields) {
+    if fill::given(limit, "type") != "Container" {
+        return;
+    }
+    for (into, from) in
+        [("default", "max"), ("defaultRequest", "default"), ("defaultRequest", "min")]
+    {
+        let Some(Value::Object(amounts)) = limit.get(from) else { continue };
+        let amounts = amounts.clone();
+        if let Some(target) = fill::make(limit, into) {
+            for (name, amount) in amounts {
+                fill::absent(target, &name, || amount);
+            }
         }
     }
 }

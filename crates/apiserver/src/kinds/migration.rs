@@ -1,10 +1,12 @@
 //! Migrations of stored objects to the newest version: requests that a controller carries out.
 
 use convoy_api::text::Name;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::at::{At, Errors};
 use super::kind::{Change, Kind, OWNERSHIP_ALONE};
+use crate::column::Cell::{Made, Name as ObjectName};
+use crate::column::{Column, Row, string};
 
 pub(super) fn validate(object: &Value, old: Option<&Value>) -> Errors {
     let spec = At::root(object).get("spec");
@@ -31,6 +33,29 @@ impl Kind for Migration {
     fn status_metadata(&self) -> &'static [&'static str] {
         OWNERSHIP_ALONE
     }
+
+    fn columns(&self) -> &'static [Column] {
+        const {
+            &[
+                string("Name", ObjectName),
+                string("Resource", Made(resource)),
+                string("Status", Made(state)),
+            ]
+        }
+    }
+}
+
+fn resource(row: &Row<'_>) -> Value {
+    let (resource, group) = (row.text("/spec/resource/resource"), row.text("/spec/resource/group"));
+    json!(if group.is_empty() { resource.to_owned() } else { format!("{resource}.{group}") })
+}
+
+/// The last of the conditions that hold and say how far a migration is.
+fn state(row: &Row<'_>) -> Value {
+    let states = ["Running", "Failed", "Succeeded"];
+    let holding = row.items("/status/conditions").filter(|one| one["status"] == "True");
+    let kinds = holding.filter_map(|one| one["type"].as_str());
+    json!(kinds.filter(|kind| states.contains(kind)).last().unwrap_or("Unknown"))
 }
 
 #[cfg(test)]

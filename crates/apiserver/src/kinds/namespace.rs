@@ -6,6 +6,8 @@ use serde_json::{Value, json};
 use super::at::{At, Errors};
 use super::fill;
 use super::kind::{Change, Kind};
+use crate::column::Cell::Text;
+use crate::column::{AGE, Column, NAME, string};
 use crate::metadata;
 use crate::registry::Resource;
 use crate::resource_request::ResourceRequest;
@@ -110,8 +112,16 @@ impl Kind for Namespace {
         Name::Dns1123Label.errors(name)
     }
 
+    fn is_namespace(&self) -> bool {
+        true
+    }
+
     fn selectable_fields(&self) -> &'static [&'static str] {
         &["status.phase"]
+    }
+
+    fn columns(&self) -> &'static [Column] {
+        const { &[NAME, string("Status", Text("/status/phase", "")), AGE] }
     }
 }
 

@@ -1,16 +1,20 @@
 //! Network policies, ingresses, endpoint slices.
 
+mod columns;
+mod defaults;
+
 use std::net::IpAddr;
 
 use convoy_api::text::Name;
 use serde_json::{Value, json};
 
 use super::at::{At, Errors};
+use super::fill;
 use super::kind::{Change, Kind};
 use super::node::is_range;
 use super::pod::port_name;
 use super::selector;
-use super::{defaults, fill};
+use crate::column::Column;
 use crate::registry::Resource;
 
 const RANGE: &str = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
@@ -268,11 +272,15 @@ pub(super) struct NetworkPolicy;
 
 impl Kind for NetworkPolicy {
     fn default(&self, _resource: &Resource, object: &mut Value) {
-        defaults::networking::policy(object);
+        defaults::policy(object);
     }
 
     fn validate(&self, change: &Change<'_>) -> Errors {
         policy(change.object)
+    }
+
+    fn columns(&self) -> &'static [Column] {
+        columns::NETWORK_POLICY
     }
 }
 
@@ -282,13 +290,21 @@ impl Kind for Ingress {
     fn validate(&self, change: &Change<'_>) -> Errors {
         ingress(change.object)
     }
+
+    fn columns(&self) -> &'static [Column] {
+        columns::INGRESS
+    }
 }
 
 pub(super) struct IngressClass;
 
 impl Kind for IngressClass {
     fn default(&self, _resource: &Resource, object: &mut Value) {
-        defaults::networking::ingress_class(object);
+        defaults::ingress_class(object);
+    }
+
+    fn columns(&self) -> &'static [Column] {
+        columns::INGRESS_CLASS
     }
 }
 
@@ -296,11 +312,15 @@ pub(super) struct EndpointSlice;
 
 impl Kind for EndpointSlice {
     fn default(&self, _resource: &Resource, object: &mut Value) {
-        defaults::networking::endpoint_slice(object);
+        defaults::endpoint_slice(object);
     }
 
     fn validate(&self, change: &Change<'_>) -> Errors {
         endpoint_slice(change.object, change.old)
+    }
+
+    fn columns(&self) -> &'static [Column] {
+        columns::ENDPOINT_SLICE
     }
 }
 
@@ -308,7 +328,7 @@ pub(super) struct Endpoints;
 
 impl Kind for Endpoints {
     fn default(&self, _resource: &Resource, object: &mut Value) {
-        defaults::with(object, |endpoints| {
+        fill::with(object, |endpoints| {
             fill::each(endpoints.get_mut("subsets"), |subset| {
                 fill::each(subset.get_mut("ports"), |port| fill::text(port, "protocol", "TCP"));
             });
@@ -318,6 +338,10 @@ impl Kind for Endpoints {
     fn deprecation(&self) -> Option<&'static str> {
         Some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice")
     }
+
+    fn columns(&self) -> &'static [Column] {
+        columns::ENDPOINTS
+    }
 }
 
 pub(super) struct Address;
@@ -325,6 +349,19 @@ pub(super) struct Address;
 impl Kind for Address {
     fn name_errors(&self, _object: &Value, name: &str) -> Vec<String> {
         address(name)
+    }
+
+    fn columns(&self) -> &'static [Column] {
+        columns::ADDRESS
+    }
+}
+
+/// The addresses that services get theirs from.
+pub(super) struct ServiceRange;
+
+impl Kind for ServiceRange {
+    fn columns(&self) -> &'static [Column] {
+        columns::SERVICE_RANGE
     }
 }
 

@@ -1,13 +1,15 @@
 //! Nodes, namespaces' siblings in being cluster-wide: taints, addresses, who they are.
 
+mod columns;
+
 use convoy_api::schema::{FieldError, Reason};
 use convoy_api::text::Name;
 use serde_json::Value;
 
 use super::at::{At, Errors};
-use super::defaults;
 use super::fill::{self, Fields};
 use super::kind::{Change, Kind};
+use crate::column::Column;
 use crate::registry::Resource;
 
 pub(super) fn validate(object: &Value, old: Option<&Value>) -> Errors {
@@ -95,7 +97,7 @@ pub(super) struct Node;
 
 impl Kind for Node {
     fn default(&self, _resource: &Resource, object: &mut Value) {
-        defaults::with(object, default_allocatable);
+        fill::with(object, default_allocatable);
         default_ranges(object);
     }
 
@@ -113,6 +115,10 @@ impl Kind for Node {
 
     fn has_namespace_field(&self) -> bool {
         false
+    }
+
+    fn columns(&self) -> &'static [Column] {
+        columns::COLUMNS
     }
 }
 

@@ -1,6 +1,8 @@
 //! Pods: their first status, what an update may change, and how they share a node.
 
+mod columns;
 mod containers;
+pub(super) mod defaults;
 mod quality;
 mod resources;
 mod spec;
@@ -12,7 +14,8 @@ use serde_json::{Value, json};
 
 use super::at::{At, Errors};
 use super::kind::{Change, Kind};
-use super::{account, defaults, limits, priority, runtime_class};
+use super::{account, limits, priority, runtime_class};
+use crate::column::Column;
 use crate::metadata;
 use crate::registry::Resource;
 use crate::resource_request::ResourceRequest;
@@ -126,7 +129,7 @@ pub(super) struct Pod;
 
 impl Kind for Pod {
     fn default(&self, _resource: &Resource, object: &mut Value) {
-        defaults::pod::pod(object);
+        defaults::pod(object);
     }
 
     fn admit(&self, request: &ResourceRequest, object: &mut Value) -> ApiResult<()> {
@@ -218,7 +221,19 @@ impl Kind for Pod {
         (field == "spec.host").then_some("spec.nodeName")
     }
 
+    fn indexed_field(&self) -> Option<&'static str> {
+        Some("spec.nodeName")
+    }
+
     fn goes_first(&self) -> bool {
         true
+    }
+
+    fn columns(&self) -> &'static [Column] {
+        columns::COLUMNS
+    }
+
+    fn row_conditions(&self, object: &Value) -> Option<Value> {
+        columns::row_conditions(object)
     }
 }

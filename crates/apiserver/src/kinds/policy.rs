@@ -6,6 +6,8 @@ use super::at::{At, Errors};
 use super::count::{at_most_all, count_or_percent};
 use super::kind::{Change, Kind};
 use super::selector;
+use crate::column::Cell::Text;
+use crate::column::{AGE, Column, NAME, number, string};
 
 const USER_PRIORITY_MAX: i64 = 1_000_000_000;
 
@@ -98,6 +100,18 @@ impl Kind for DisruptionBudget {
     fn validate(&self, change: &Change<'_>) -> Errors {
         disruption_budget(change.object)
     }
+
+    fn columns(&self) -> &'static [Column] {
+        const {
+            &[
+                NAME,
+                string("Min Available", Text("/spec/minAvailable", "N/A")),
+                string("Max Unavailable", Text("/spec/maxUnavailable", "N/A")),
+                number("Allowed Disruptions", "/status/disruptionsAllowed"),
+                AGE,
+            ]
+        }
+    }
 }
 
 pub(super) struct Lease;
@@ -105,6 +119,10 @@ pub(super) struct Lease;
 impl Kind for Lease {
     fn validate(&self, change: &Change<'_>) -> Errors {
         lease(change.object)
+    }
+
+    fn columns(&self) -> &'static [Column] {
+        const { &[NAME, string("Holder", Text("/spec/holderIdentity", "")), AGE] }
     }
 }
 

@@ -4,11 +4,12 @@
 use serde_json::{Value, json};
 
 use super::at::Errors;
-use super::defaults;
 use super::fill;
 use super::kind::{Change, Kind};
 use super::policy::priority_class;
 use super::policy::system_priority;
+use crate::column::Cell::Text;
+use crate::column::{AGE, Column, NAME, boolean, number, string};
 use crate::encoding::read_entry;
 use crate::metadata;
 use crate::object_meta::Entry;
@@ -168,7 +169,7 @@ pub(super) struct PriorityClass;
 
 impl Kind for PriorityClass {
     fn default(&self, _resource: &Resource, object: &mut Value) {
-        defaults::with(object, |class| {
+        fill::with(object, |class| {
             fill::absent(class, "preemptionPolicy", || json!("PreemptLowerPriority"));
         });
     }
@@ -193,5 +194,17 @@ impl Kind for PriorityClass {
     fn counts_changes(&self) -> bool {
         // Priorities are counted once and never again.
         false
+    }
+
+    fn columns(&self) -> &'static [Column] {
+        const {
+            &[
+                NAME,
+                number("Value", "/value"),
+                boolean("Global-Default", "/globalDefault", false),
+                AGE,
+                string("PreemptionPolicy", Text("/preemptionPolicy", "")),
+            ]
+        }
     }
 }

@@ -1,9 +1,11 @@
 //! Resource quotas: which objects they count does not change.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::at::{At, Errors};
 use super::kind::{Change, Kind};
+use crate::column::Cell::Made;
+use crate::column::{AGE, Column, NAME, Row, plain, string};
 
 pub(super) fn validate(object: &Value, old: Option<&Value>) -> Errors {
     let mut errors = Errors::new();
@@ -20,6 +22,35 @@ impl Kind for Quota {
     fn validate(&self, change: &Change<'_>) -> Errors {
         validate(change.object, change.old)
     }
+
+    fn columns(&self) -> &'static [Column] {
+        const { &[NAME, string("Request", Made(requests)), string("Limit", Made(limits)), AGE] }
+    }
+}
+
+fn requests(row: &Row<'_>) -> Value {
+    amounts(row, false)
+}
+
+fn limits(row: &Row<'_>) -> Value {
+    amounts(row, true)
+}
+
+fn amounts(row: &Row<'_>, limits: bool) -> Value {
+    let hard = row.object["status"]["hard"].as_object().into_iter().flatten();
+    let used = &row.object["status"]["used"];
+    let mut terms: Vec<String> = hard
+        .filter(|(name, _)| name.starts_with("limits.") == limits)
+        .map(|(name, hard)| {
+            let used = match plain(&used[name.as_str()]) {
+                used if used.is_empty() => "0".to_owned(),
+                used => used,
+            };
+            format!("{name}: {used}/{}", plain(hard))
+        })
+        .collect();
+    terms.sort();
+    json!(terms.join(", "))
 }
 
 #[cfg(test)]

@@ -1,6 +1,10 @@
 //! Kinds that are never stored: questions, and bindings of pods to nodes.
 
+use serde_json::{Value, json};
+
 use super::kind::{Kind, NewObject, Question};
+use crate::column::Cell::Made;
+use crate::column::{Column, NAME, Row, condition, plain, string};
 
 /// A review, and what it asks.
 pub(super) struct Review(pub(super) Question);
@@ -26,4 +30,40 @@ impl Kind for ComponentStatus {
     fn is_made_up(&self) -> bool {
         true
     }
+
+    fn columns(&self) -> &'static [Column] {
+        const {
+            &[
+                NAME,
+                string("Status", Made(status)),
+                string("Message", Made(message)),
+                string("Error", Made(error)),
+            ]
+        }
+    }
+}
+
+fn status(row: &Row<'_>) -> Value {
+    let healthy = condition(&row.object["conditions"], "Healthy").map(|one| &one["status"]);
+    json!(match healthy {
+        None => "Unknown",
+        Some(status) if status == "True" => "Healthy",
+        Some(_) => "Unhealthy",
+    })
+}
+
+fn message(row: &Row<'_>) -> Value {
+    json!(
+        condition(&row.object["conditions"], "Healthy")
+            .map(|one| plain(&one["message"]))
+            .unwrap_or_default()
+    )
+}
+
+fn error(row: &Row<'_>) -> Value {
+    json!(
+        condition(&row.object["conditions"], "Healthy")
+            .map(|one| plain(&one["error"]))
+            .unwrap_or_default()
+    )
 }

@@ -4,6 +4,9 @@ use convoy_api::text::Quantity;
 use serde_json::{Value, json};
 
 use super::fill;
+use super::kind::Kind;
+use crate::column::Cell::Text;
+use crate::column::{AGE, Column, NAME, string};
 use crate::encoding::read_entry;
 use crate::metadata;
 use crate::resource_request::ResourceRequest;
@@ -91,6 +94,14 @@ fn same_amounts(a: &Value, b: &Value) -> bool {
         b.get(key).is_some_and(|other| value == other || amount(value) == amount(other))
     };
     a.len() == b.len() && a.iter().all(is_same)
+}
+
+pub(super) struct RuntimeClass;
+
+impl Kind for RuntimeClass {
+    fn columns(&self) -> &'static [Column] {
+        const { &[NAME, string("Handler", Text("/handler", "")), AGE] }
+    }
 }
 
 #[cfg(test)]

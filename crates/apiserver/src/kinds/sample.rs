@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::at::{At, Errors};
 use super::kind::{Change, Kind};
+use crate::column::{AGE, Column, NAME, number};
 use crate::registry::{Registry, Resource, builtin};
 use crate::resource_request::ResourceRequest;
 use crate::status::ApiResult;
@@ -28,6 +29,10 @@ impl Kind for Sample {
         let mut errors = Errors::new();
         At::root(change.object).get("spec.size").not_negative(&mut errors);
         errors
+    }
+
+    fn columns(&self) -> &'static [Column] {
+        const { &[NAME, number("Size", "/spec/size"), AGE] }
     }
 }
 
@@ -67,6 +72,9 @@ fn a_kind_that_somebody_adds_is_served() {
     assert_eq!((code, &refused["details"]["kind"]), (422, &json!("Sample")), "{refused}");
     let (code, list) = test.call("GET", path, &Value::Null);
     assert_eq!((code, list["items"].as_array().map(Vec::len)), (200, Some(1)));
+    let accept = ("accept", "application/json;as=Table;v=v1;g=meta.k8s.io");
+    let table = test.send("GET", path, &[accept], "").json();
+    assert_eq!(table["rows"][0]["cells"], json!(["a", 1, "0s"]));
     assert_eq!(test.call("DELETE", &format!("{path}/a"), &Value::Null).0, 200);
     assert_eq!(test.call("GET", &format!("{path}/a"), &Value::Null).0, 404);
 }

@@ -2,6 +2,8 @@
 
 mod allocate;
 mod change;
+pub(super) mod columns;
+mod defaults;
 mod range;
 mod rules;
 
@@ -9,8 +11,8 @@ pub(super) use allocate::{companions, prepare_create, prepare_update};
 pub(super) use rules::validate;
 
 use super::at::Errors;
-use super::defaults;
 use super::kind::{Change, Kind};
+use crate::column::Column;
 use crate::object_meta::{Entry, ObjectMeta};
 use crate::registry::Resource;
 use crate::resource_request::ResourceRequest;
@@ -23,7 +25,7 @@ pub(super) struct Service;
 
 impl Kind for Service {
     fn default(&self, _resource: &Resource, object: &mut Value) {
-        defaults::service::service(object);
+        defaults::service(object);
     }
 
     fn prepare_create(&self, request: &ResourceRequest, object: &mut Value) -> ApiResult<()> {
@@ -62,6 +64,10 @@ impl Kind for Service {
 
     fn selectable_fields(&self) -> &'static [&'static str] {
         &["spec.clusterIP", "spec.type"]
+    }
+
+    fn columns(&self) -> &'static [Column] {
+        columns::COLUMNS
     }
 }
 

@@ -1,12 +1,17 @@
 //! Volumes, claims on them, and classes of storage.
 
+mod columns;
+pub(super) mod defaults;
+
 use convoy_api::text::{Name, Quantity};
 use serde_json::{Value, json};
 
 use super::at::{At, Errors, same};
+use super::fill;
 use super::kind::{Change, Kind, OWNERSHIP_ALONE};
+use super::priority;
 use super::selector;
-use super::{defaults, priority};
+use crate::column::Column;
 use crate::registry::Resource;
 use crate::resource_request::ResourceRequest;
 use crate::status::ApiResult;
@@ -194,7 +199,7 @@ pub(super) struct Volume;
 
 impl Kind for Volume {
     fn default(&self, _resource: &Resource, object: &mut Value) {
-        defaults::storage::volume(object);
+        defaults::volume(object);
     }
 
     fn prepare_create(&self, request: &ResourceRequest, object: &mut Value) -> ApiResult<()> {
@@ -206,13 +211,17 @@ impl Kind for Volume {
     fn validate(&self, change: &Change<'_>) -> Errors {
         volume(change.object, change.old)
     }
+
+    fn columns(&self) -> &'static [Column] {
+        columns::VOLUME
+    }
 }
 
 pub(super) struct Claim;
 
 impl Kind for Claim {
     fn default(&self, _resource: &Resource, object: &mut Value) {
-        defaults::with(object, defaults::storage::claim);
+        fill::with(object, defaults::claim);
     }
 
     fn admit(&self, request: &ResourceRequest, object: &mut Value) -> ApiResult<()> {
@@ -228,17 +237,33 @@ impl Kind for Claim {
     fn validate(&self, change: &Change<'_>) -> Errors {
         claim(change.object, change.old)
     }
+
+    fn columns(&self) -> &'static [Column] {
+        columns::CLAIM
+    }
 }
 
 pub(super) struct Class;
 
 impl Kind for Class {
     fn default(&self, _resource: &Resource, object: &mut Value) {
-        defaults::storage::class(object);
+        defaults::class(object);
     }
 
     fn validate(&self, change: &Change<'_>) -> Errors {
         class(change.object, change.old)
+    }
+
+    fn columns(&self) -> &'static [Column] {
+        columns::CLASS
+    }
+}
+
+pub(super) struct AttributesClass;
+
+impl Kind for AttributesClass {
+    fn columns(&self) -> &'static [Column] {
+        columns::ATTRIBUTES_CLASS
     }
 }
 
@@ -246,7 +271,11 @@ pub(super) struct Driver;
 
 impl Kind for Driver {
     fn default(&self, _resource: &Resource, object: &mut Value) {
-        defaults::storage::driver(object);
+        defaults::driver(object);
+    }
+
+    fn columns(&self) -> &'static [Column] {
+        columns::DRIVER
     }
 }
 
@@ -255,6 +284,19 @@ pub(super) struct Attachment;
 impl Kind for Attachment {
     fn status_metadata(&self) -> &'static [&'static str] {
         OWNERSHIP_ALONE
+    }
+
+    fn columns(&self) -> &'static [Column] {
+        columns::ATTACHMENT
+    }
+}
+
+/// The drivers on a node.
+pub(super) struct Node;
+
+impl Kind for Node {
+    fn columns(&self) -> &'static [Column] {
+        columns::NODE
     }
 }
 

@@ -5,6 +5,8 @@ use serde_json::{Value, json};
 
 use super::at::{At, Errors};
 use super::kind::{Change, Kind, OWNERSHIP_ALONE};
+use crate::column::Cell::{Made, Text};
+use crate::column::{AGE, Column, NAME, Row, string};
 use crate::resource_request::ResourceRequest;
 use crate::status::ApiResult;
 use crate::surroundings::seconds;
@@ -64,6 +66,25 @@ impl Kind for TaintRule {
     fn status_metadata(&self) -> &'static [&'static str] {
         OWNERSHIP_ALONE
     }
+
+    fn columns(&self) -> &'static [Column] {
+        const {
+            &[
+                NAME,
+                string("Key", Text("/spec/taint/key", "")),
+                string("Value", Text("/spec/taint/value", "")),
+                string("Effect", Text("/spec/taint/effect", "")),
+                string("TimeAdded", Made(age)),
+                AGE,
+            ]
+        }
+    }
+}
+
+/// Empty for a taint that nobody has timed.
+fn age(row: &Row<'_>) -> Value {
+    let added = "/spec/taint/timeAdded";
+    json!(if row.text(added).is_empty() { String::new() } else { row.age(added) })
 }
 
 #[cfg(test)]

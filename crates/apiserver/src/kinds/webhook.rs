@@ -1,14 +1,17 @@
 //! Configurations of admission webhooks.
 
+pub(super) mod defaults;
+
 use convoy_api::cel::{Declared, Type};
 use convoy_api::text::Name;
 use serde_json::Value;
 
 use super::at::{At, Errors};
-use super::defaults;
 use super::expression::{self, compiles};
 use super::kind::{Change, Kind};
 use super::selector;
+use crate::column::Cell::Count;
+use crate::column::{AGE, Column, NAME, integer};
 use crate::registry::Resource;
 
 const OPERATIONS: [&str; 5] = ["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
@@ -219,11 +222,15 @@ pub(super) struct Validating;
 
 impl Kind for Validating {
     fn default(&self, _resource: &Resource, object: &mut Value) {
-        defaults::access::validating_webhooks(object);
+        defaults::validating(object);
     }
 
     fn validate(&self, change: &Change<'_>) -> Errors {
         change.new_errors(configuration)
+    }
+
+    fn columns(&self) -> &'static [Column] {
+        const { &[NAME, integer("Webhooks", Count(&["/webhooks"])), AGE] }
     }
 }
 
@@ -231,11 +238,15 @@ pub(super) struct Mutating;
 
 impl Kind for Mutating {
     fn default(&self, _resource: &Resource, object: &mut Value) {
-        defaults::access::mutating_webhooks(object);
+        defaults::mutating(object);
     }
 
     fn validate(&self, change: &Change<'_>) -> Errors {
         change.new_errors(configuration)
+    }
+
+    fn columns(&self) -> &'static [Column] {
+        const { &[NAME, integer("Webhooks", Count(&["/webhooks"])), AGE] }
     }
 }
 

@@ -1,15 +1,20 @@
 //! Rules of the controllers of pods: what they select, what they make, how they replace it.
 
+pub(super) mod columns;
+pub(super) mod defaults;
+mod strategy;
+
 use convoy_api::apps::defaults as apps;
 use convoy_api::text::Name;
 use serde_json::{Value, json};
 
 use super::at::{At, Errors, same};
-use super::count::{at_most_all, count_or_percent, number_in};
-use super::defaults;
+use super::fill;
 use super::kind::{Change, Dependents, Kind};
+use super::pod::defaults::template_in;
 use super::pod::{SpecParent, validate_spec};
 use super::selector;
+use crate::column::Column;
 use crate::registry::Resource;
 use crate::resource_request::ResourceRequest;
 use crate::status::ApiResult;
@@ -20,7 +25,7 @@ pub(super) fn deployment(object: &Value, old: Option<&Value>) -> Errors {
     spec.get("replicas").not_negative(&mut errors);
     required_selector(&spec, "deployment", &mut errors);
     matching_template(&spec, "ReplicaSet", &mut errors);
-    deployment_strategy(&spec.get("strategy"), &mut errors);
+    strategy::deployment(&spec.get("strategy"), &mut errors);
     spec.get("minReadySeconds").not_negative(&mut errors);
     spec.get("revisionHistoryLimit").not_negative(&mut errors);
     let deadline = spec.get("progressDeadlineSeconds");
@@ -92,7 +97,7 @@ pub(super) fn daemon_set(object: &Value, old: Option<&Value>) -> Errors {
     pod_template(&spec.get("template"), &mut errors);
     always(&spec.get("template"), "DaemonSet", &mut errors);
     spec.get("minReadySeconds").not_negative(&mut errors);
-    daemon_strategy(&spec.get("updateStrategy"), &mut errors);
+    strategy::daemon(&spec.get("updateStrategy"), &mut errors);
     spec.get("revisionHistoryLimit").not_negative(&mut errors);
     if let Some(old) = old {
         immutable(&spec, &At::root(old).get("spec"), &["selector"], &mut errors);
@@ -107,7 +112,7 @@ pub(super) fn stateful_set(object: &Value, old: Option<&Value>) -> Errors {
     if !matches!(policy.text(), "OrderedReady" | "Parallel") {
         errors.push(policy.invalid("must be 'OrderedReady' or 'Parallel'"));
     }
-    stateful_strategy(&spec.get("updateStrategy"), &mut errors);
+    strategy::stateful(&spec.get("updateStrategy"), &mut errors);
     let retention = spec.get("persistentVolumeClaimRetentionPolicy");
     for field in ["whenDeleted", "whenScaled"] {
         retention.get(field).one_of_if_given(&["Retain", "Delete"], &mut errors);
@@ -248,71 +253,6 @@ fn always(template: &At<'_>, kind: &str, errors: &mut Errors) {
     }
 }
 
-fn deployment_strategy(strategy: &At<'_>, errors: &mut Errors) {
-    let rolling = strategy.get("rollingUpdate");
-    match strategy.get("type").text() {
-        "Recreate" if !rolling.is_absent() => {
-            let detail = "may not be specified when strategy `type` is 'Recreate'";
-            errors.push(rolling.forbidden(detail));
-        }
-        "Recreate" => {}
-        "RollingUpdate" => {
-            let (down, surge) = (rolling.get("maxUnavailable"), rolling.get("maxSurge"));
-            count_or_percent(&down, errors);
-            count_or_percent(&surge, errors);
-            if number_in(&down) == 0 && number_in(&surge) == 0 {
-                errors.push(down.invalid("may not be 0 when `maxSurge` is 0"));
-            }
-            at_most_all(&down, errors);
-        }
-        _ => errors.push(strategy.unsupported(&["Recreate", "RollingUpdate"])),
-    }
-}
-
-fn daemon_strategy(strategy: &At<'_>, errors: &mut Errors) {
-    match strategy.get("type").text() {
-        "OnDelete" => {}
-        "RollingUpdate" => {
-            let rolling = strategy.get("rollingUpdate");
-            let (down, surge) = (rolling.get("maxUnavailable"), rolling.get("maxSurge"));
-            count_or_percent(&down, errors);
-            count_or_percent(&surge, errors);
-            at_most_all(&down, errors);
-            at_most_all(&surge, errors);
-            match (number_in(&down) != 0, number_in(&surge) != 0) {
-                (true, true) => {
-                    errors.push(surge.invalid("may not be set when maxUnavailable is non-zero"));
-                }
-                (false, false) => errors.push(down.required("cannot be 0 when maxSurge is 0")),
-                _ => {}
-            }
-        }
-        _ => errors.push(strategy.unsupported(&["RollingUpdate", "OnDelete"])),
-    }
-}
-
-fn stateful_strategy(strategy: &At<'_>, errors: &mut Errors) {
-    let rolling = strategy.get("rollingUpdate");
-    match strategy.get("type").text() {
-        "OnDelete" if !rolling.is_absent() => {
-            errors.push(rolling.invalid("only allowed for updateStrategy 'RollingUpdate'"));
-        }
-        "OnDelete" => {}
-        "RollingUpdate" => {
-            rolling.get("partition").not_negative(errors);
-            let down = rolling.get("maxUnavailable");
-            if !down.is_absent() {
-                count_or_percent(&down, errors);
-                if number_in(&down) == 0 {
-                    errors.push(down.invalid("cannot be 0"));
-                }
-                at_most_all(&down, errors);
-            }
-        }
-        _ => errors.push(strategy.invalid("must be 'RollingUpdate' or 'OnDelete'")),
-    }
-}
-
 /// Daemon sets count their templates in an annotation, for clients that remember it.
 pub(super) fn count_template(object: &mut Value, current: Option<&Value>) {
     const COUNT: &str = "deprecated.daemonset.template.generation";
@@ -326,7 +266,7 @@ pub(super) fn count_template(object: &mut Value, current: Option<&Value>) {
         }
     };
     let metadata = crate::metadata::of(object);
-    if let Some(annotations) = super::fill::make(metadata, "annotations") {
+    if let Some(annotations) = fill::make(metadata, "annotations") {
         annotations.insert(COUNT.to_owned(), json!(count.to_string()));
     }
 }
@@ -351,7 +291,7 @@ pub(super) struct Deployment;
 
 impl Kind for Deployment {
     fn default(&self, _resource: &Resource, object: &mut Value) {
-        defaults::workload::make_template(object);
+        defaults::make_template(object);
         *object = apps::deployment(object);
     }
 
@@ -366,13 +306,17 @@ impl Kind for Deployment {
     fn status_metadata(&self) -> &'static [&'static str] {
         &["annotations", "finalizers", "ownerReferences", "managedFields"]
     }
+
+    fn columns(&self) -> &'static [Column] {
+        columns::DEPLOYMENT
+    }
 }
 
 pub(super) struct ReplicaSet;
 
 impl Kind for ReplicaSet {
     fn default(&self, _resource: &Resource, object: &mut Value) {
-        defaults::workload::make_template(object);
+        defaults::make_template(object);
         *object = apps::replica_set(object);
     }
 
@@ -383,13 +327,17 @@ impl Kind for ReplicaSet {
     fn pod<'o>(&self, object: &'o Value) -> Option<At<'o>> {
         Some(At::root(object).get("spec.template"))
     }
+
+    fn columns(&self) -> &'static [Column] {
+        columns::REPLICA_SET
+    }
 }
 
 pub(super) struct DaemonSet;
 
 impl Kind for DaemonSet {
     fn default(&self, _resource: &Resource, object: &mut Value) {
-        defaults::workload::daemon_set(object);
+        defaults::daemon_set(object);
     }
 
     fn prepare_create(&self, _request: &ResourceRequest, object: &mut Value) -> ApiResult<()> {
@@ -414,13 +362,17 @@ impl Kind for DaemonSet {
     fn pod<'o>(&self, object: &'o Value) -> Option<At<'o>> {
         Some(At::root(object).get("spec.template"))
     }
+
+    fn columns(&self) -> &'static [Column] {
+        columns::DAEMON_SET
+    }
 }
 
 pub(super) struct StatefulSet;
 
 impl Kind for StatefulSet {
     fn default(&self, _resource: &Resource, object: &mut Value) {
-        defaults::workload::stateful_set(object);
+        defaults::stateful_set(object);
     }
 
     fn validate(&self, change: &Change<'_>) -> Errors {
@@ -430,6 +382,10 @@ impl Kind for StatefulSet {
     fn pod<'o>(&self, object: &'o Value) -> Option<At<'o>> {
         Some(At::root(object).get("spec.template"))
     }
+
+    fn columns(&self) -> &'static [Column] {
+        columns::STATEFUL_SET
+    }
 }
 
 pub(super) struct ControllerRevision;
@@ -438,13 +394,17 @@ impl Kind for ControllerRevision {
     fn validate(&self, change: &Change<'_>) -> Errors {
         controller_revision(change.object, change.old)
     }
+
+    fn columns(&self) -> &'static [Column] {
+        columns::CONTROLLER_REVISION
+    }
 }
 
 pub(super) struct ReplicationController;
 
 impl Kind for ReplicationController {
     fn default(&self, _resource: &Resource, object: &mut Value) {
-        defaults::workload::replication_controller(object);
+        defaults::replication_controller(object);
     }
 
     fn validate(&self, change: &Change<'_>) -> Errors {
@@ -462,13 +422,17 @@ impl Kind for ReplicationController {
     fn selectable_fields(&self) -> &'static [&'static str] {
         &["status.replicas"]
     }
+
+    fn columns(&self) -> &'static [Column] {
+        columns::REPLICATION_CONTROLLER
+    }
 }
 
 pub(super) struct PodTemplate;
 
 impl Kind for PodTemplate {
     fn default(&self, _resource: &Resource, object: &mut Value) {
-        defaults::with(object, defaults::pod::template_in);
+        fill::with(object, template_in);
     }
 
     fn validate(&self, change: &Change<'_>) -> Errors {
@@ -479,5 +443,9 @@ impl Kind for PodTemplate {
 
     fn pod<'o>(&self, object: &'o Value) -> Option<At<'o>> {
         Some(At::root(object).get("template"))
+    }
+
+    fn columns(&self) -> &'static [Column] {
+        columns::POD_TEMPLATE
     }
 }

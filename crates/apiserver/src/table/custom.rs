@@ -3,8 +3,7 @@
 use convoy_api::json_path::JsonPath;
 use serde_json::{Value, json};
 
-use super::age;
-use super::column::{Row, definition};
+use crate::column::{Row, age, definition};
 use crate::custom::Column;
 
 pub(super) enum CustomColumn<'c> {

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::text::plain;
 
 /// `app=web,tier in (a,b),!old`, sorted by key.
-pub(super) fn text(selector: &Value) -> String {
+pub(crate) fn text(selector: &Value) -> String {
     let mut terms: Vec<(String, String)> = Vec::new();
     for (key, value) in selector["matchLabels"].as_object().into_iter().flatten() {
         terms.push((key.clone(), format!("{key}={}", plain(value))));
@@ -30,7 +30,7 @@ pub(super) fn text(selector: &Value) -> String {
 }
 
 /// `a=1,b=2`, or that there are none.
-pub(super) fn labels(map: Option<&Value>) -> String {
+pub(crate) fn labels(map: Option<&Value>) -> String {
     let fields = map.and_then(Value::as_object).into_iter().flatten();
     let mut terms: Vec<String> =
         fields.map(|(key, value)| format!("{key}={}", plain(value))).collect();

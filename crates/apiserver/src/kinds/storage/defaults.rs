@@ -1,12 +1,10 @@
-//! Volumes, claims, classes of storage, secrets, limits.
+//! Defaults of volumes, claims, classes of storage, drivers.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use crate::kinds::fill::{self, Fields};
 
-pub(in crate::kinds) fn volume(object: &mut Value) {
+pub(super) fn volume(object: &mut Value) {
     let Value::Object(volume) = object else { return };
     if let Some(status) = fill::make(volume, "status") {
         fill::text(status, "phase", "Pending");
@@ -45,13 +43,13 @@ pub(in crate::kinds) fn claim(claim: &mut Fields) {
     }
 }
 
-pub(in crate::kinds) fn class(object: &mut Value) {
+pub(super) fn class(object: &mut Value) {
     let Value::Object(class) = object else { return };
     fill::absent(class, "reclaimPolicy", || json!("Delete"));
     fill::absent(class, "volumeBindingMode", || json!("Immediate"));
 }
 
-pub(in crate::kinds) fn driver(object: &mut Value) {
+pub(super) fn driver(object: &mut Value) {
     let Some(spec) = fill::spec(object) else { return };
     fill::absent(spec, "attachRequired", || json!(true));
     fill::absent(spec, "podInfoOnMount", || json!(false));
@@ -61,38 +59,5 @@ pub(in crate::kinds) fn driver(object: &mut Value) {
     fill::absent(spec, "seLinuxMount", || json!(false));
     if fill::is_empty_list(spec, "volumeLifecycleModes") {
         spec.insert("volumeLifecycleModes".into(), json!(["Persistent"]));
-    }
-}
-
-/// Texts become data, and are not kept beside it.
-pub(in crate::kinds) fn secret(secret: &mut Fields) {
-    fill::text(secret, "type", "Opaque");
-    let Some(Value::Object(texts)) = secret.shift_remove("stringData") else { return };
-    if texts.is_empty() {
-        return;
-    }
-    if let Some(data) = fill::make(secret, "data") {
-        for (key, text) in texts {
-            let text = text.as_str().unwrap_or_default();
-            data.insert(key, json!(STANDARD.encode(text)));
-        }
-    }
-}
-
-/// Limits of containers say what a container gets that asks for nothing.
-pub(in crate::kinds) fn limit(limit: &mut Fields) {
-    if fill::given(limit, "type") != "Container" {
-        return;
-    }
-    for (into, from) in
-        [("default", "max"), ("defaultRequest", "default"), ("defaultRequest", "min")]
-    {
-        let Some(Value::Object(amounts)) = limit.get(from) else { continue };
-        let amounts = amounts.clone();
-        if let Some(target) = fill::make(limit, into) {
-            for (name, amount) in amounts {
-                fill::absent(target, &name, || amount);
-            }
-        }
     }
 }

@@ -1,12 +1,17 @@
-//! A column of a built-in kind and how its cells are made.
+//! Columns of tables and how their cells are made. Which kind has which columns is said beside the
+//! kind; here is what they are made of.
+
+mod age;
+pub(crate) mod selector;
+mod text;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::text::plain;
-use super::{age, selector};
+pub(crate) use age::{age, duration};
+pub(crate) use text::plain;
 
-pub(super) struct Column {
+pub(crate) struct Column {
     pub name: &'static str,
     pub of: &'static str,
     pub format: &'static str,
@@ -16,7 +21,7 @@ pub(super) struct Column {
 }
 
 /// What a cell shows. Places in the object are JSON pointers.
-pub(super) enum Cell {
+pub(crate) enum Cell {
     Name,
     Age,
     /// The time of creation itself.
@@ -42,19 +47,55 @@ pub(super) enum Cell {
 }
 
 /// An object with what its cells may depend on besides.
-pub(super) struct Row<'o> {
+pub(crate) struct Row<'o> {
     pub object: &'o Value,
     /// All objects of the table.
     pub siblings: &'o [Value],
     pub now: Timestamp,
 }
 
+/// What a kind has that says nothing else.
+pub(crate) const PLAIN: &[Column] = &[
+    NAME,
+    Column { name: "Created At", of: "date", format: "", is_wide: false, cell: Cell::Created },
+];
+
+pub(crate) const NAME_AND_AGE: &[Column] = &[NAME, AGE];
+pub(crate) const NAME: Column = name(Cell::Name);
+pub(crate) const AGE: Column = string("Age", Cell::Age);
+
+/// The column of names, with cells of its own.
+pub(crate) const fn name(cell: Cell) -> Column {
+    Column { name: "Name", of: "string", format: "name", is_wide: false, cell }
+}
+
+pub(crate) const fn string(name: &'static str, cell: Cell) -> Column {
+    Column { name, of: "string", format: "", is_wide: false, cell }
+}
+
+pub(crate) const fn wide(name: &'static str, cell: Cell) -> Column {
+    Column { name, of: "string", format: "", is_wide: true, cell }
+}
+
+pub(crate) const fn integer(name: &'static str, cell: Cell) -> Column {
+    Column { name, of: "integer", format: "", is_wide: false, cell }
+}
+
+pub(crate) const fn number(name: &'static str, pointer: &'static str) -> Column {
+    integer(name, Cell::Number(pointer))
+}
+
+pub(crate) const fn boolean(name: &'static str, pointer: &'static str, absent: bool) -> Column {
+    let cell = Cell::Flag(pointer, absent);
+    Column { name, of: "boolean", format: "", is_wide: false, cell }
+}
+
 impl Column {
-    pub(super) fn definition(&self) -> Value {
+    pub(crate) fn definition(&self) -> Value {
         definition(self.name, self.of, self.format, "", i64::from(self.is_wide))
     }
 
-    pub(super) fn cell(&self, row: &Row<'_>) -> Value {
+    pub(crate) fn cell(&self, row: &Row<'_>) -> Value {
         match self.cell {
             Cell::Name => json!(row.text("/metadata/name")),
             Cell::Age => json!(row.age("/metadata/creationTimestamp")),
@@ -90,7 +131,7 @@ impl Column {
 }
 
 /// How a column is described to clients.
-pub(super) fn definition(
+pub(crate) fn definition(
     name: &str,
     of: &str,
     format: &str,
@@ -104,29 +145,29 @@ pub(super) fn definition(
 }
 
 impl<'o> Row<'o> {
-    pub(super) fn text(&self, pointer: &str) -> &'o str {
+    pub(crate) fn text(&self, pointer: &str) -> &'o str {
         self.object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
     }
 
-    pub(super) fn text_or(&self, pointer: &str, absent: &str) -> String {
+    pub(crate) fn text_or(&self, pointer: &str, absent: &str) -> String {
         let text = self.object.pointer(pointer).map(plain).unwrap_or_default();
         if text.is_empty() { absent.to_owned() } else { text }
     }
 
-    pub(super) fn number(&self, pointer: &str) -> i64 {
+    pub(crate) fn number(&self, pointer: &str) -> i64 {
         self.object.pointer(pointer).and_then(Value::as_i64).unwrap_or(0)
     }
 
-    pub(super) fn items(&self, pointer: &str) -> impl Iterator<Item = &'o Value> {
+    pub(crate) fn items(&self, pointer: &str) -> impl Iterator<Item = &'o Value> {
         self.object.pointer(pointer).and_then(Value::as_array).into_iter().flatten()
     }
 
     /// How long ago the time at a place was.
-    pub(super) fn age(&self, pointer: &str) -> String {
+    pub(crate) fn age(&self, pointer: &str) -> String {
         age(self.object.pointer(pointer).and_then(Value::as_str), self.now)
     }
 
-    pub(super) fn is_deleting(&self) -> bool {
+    pub(crate) fn is_deleting(&self) -> bool {
         !self.object["metadata"]["deletionTimestamp"].is_null()
     }
 
@@ -140,6 +181,6 @@ impl<'o> Row<'o> {
 }
 
 /// The status of the first condition of a type, among `conditions`.
-pub(super) fn condition<'c>(conditions: &'c Value, of: &str) -> Option<&'c Value> {
+pub(crate) fn condition<'c>(conditions: &'c Value, of: &str) -> Option<&'c Value> {
     conditions.as_array()?.iter().find(|one| one["type"] == of)
 }

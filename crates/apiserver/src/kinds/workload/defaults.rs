@@ -1,23 +1,20 @@
-//! Controllers of pods.
+//! Defaults of the controllers of pods.
 
 use serde_json::{Value, json};
 
-use super::pod::template_in;
-use super::storage;
 use crate::kinds::fill::{self, Fields};
-
-/// The largest `int32`: no limit.
-const UNLIMITED: i64 = i32::MAX as i64;
+use crate::kinds::pod::defaults::template_in;
+use crate::kinds::storage;
 
 /// A template is never absent, though it may be empty.
-pub(in crate::kinds) fn make_template(object: &mut Value) {
+pub(super) fn make_template(object: &mut Value) {
     let template = fill::spec(object).and_then(|spec| fill::make(spec, "template"));
     if let Some(template) = template {
         fill::make(template, "spec");
     }
 }
 
-pub(in crate::kinds) fn daemon_set(object: &mut Value) {
+pub(super) fn daemon_set(object: &mut Value) {
     let Some(spec) = fill::spec(object) else { return };
     if let Some(strategy) = fill::make(spec, "updateStrategy") {
         fill::text(strategy, "type", "RollingUpdate");
@@ -32,7 +29,7 @@ pub(in crate::kinds) fn daemon_set(object: &mut Value) {
     template_in(spec);
 }
 
-pub(in crate::kinds) fn stateful_set(object: &mut Value) {
+pub(super) fn stateful_set(object: &mut Value) {
     let Some(spec) = fill::spec(object) else { return };
     fill::text(spec, "podManagementPolicy", "OrderedReady");
     if let Some(strategy) = fill::make(spec, "updateStrategy") {
@@ -57,12 +54,12 @@ pub(in crate::kinds) fn stateful_set(object: &mut Value) {
         // Whatever it says, a template of claims is one.
         claim.insert("kind".to_owned(), json!("PersistentVolumeClaim"));
         claim.insert("apiVersion".to_owned(), json!("v1"));
-        storage::claim(claim);
+        storage::defaults::claim(claim);
     });
 }
 
 /// Selector and labels come from the template where they are not given.
-pub(in crate::kinds) fn replication_controller(object: &mut Value) {
+pub(super) fn replication_controller(object: &mut Value) {
     let Some(spec) = fill::spec(object) else { return };
     fill::absent(spec, "replicas", || json!(1));
     let labels = spec.get("template").map(|template| template["metadata"]["labels"].clone());
@@ -76,57 +73,8 @@ pub(in crate::kinds) fn replication_controller(object: &mut Value) {
     adopt_labels(object, labels);
 }
 
-pub(in crate::kinds) fn job(object: &mut Value) {
-    let Some(spec) = fill::spec(object) else { return };
-    job_spec(spec);
-    let labels = spec["template"]["metadata"]["labels"].clone();
-    if labels.is_object() {
-        adopt_labels(object, labels);
-    }
-}
-
-pub(in crate::kinds) fn cron_job(object: &mut Value) {
-    let Some(spec) = fill::spec(object) else { return };
-    fill::text(spec, "concurrencyPolicy", "Allow");
-    fill::absent(spec, "suspend", || json!(false));
-    fill::absent(spec, "successfulJobsHistoryLimit", || json!(3));
-    fill::absent(spec, "failedJobsHistoryLimit", || json!(1));
-    // The embedded job gets its own defaults when it becomes one; its pods have theirs now.
-    if let Some(job) = fill::make(spec, "jobTemplate").and_then(|job| fill::make(job, "spec")) {
-        failure_patterns(job);
-        template_in(job);
-    }
-}
-
-fn job_spec(spec: &mut Fields) {
-    let is_absent = |spec: &Fields, key: &str| spec.get(key).is_none_or(Value::is_null);
-    if is_absent(spec, "completions") && is_absent(spec, "parallelism") {
-        spec.insert("completions".into(), json!(1));
-    }
-    fill::absent(spec, "parallelism", || json!(1));
-    let limit = if is_absent(spec, "backoffLimitPerIndex") { 6 } else { UNLIMITED };
-    fill::absent(spec, "backoffLimit", || json!(limit));
-    fill::absent(spec, "completionMode", || json!("NonIndexed"));
-    fill::absent(spec, "suspend", || json!(false));
-    let replaces =
-        if is_absent(spec, "podFailurePolicy") { "TerminatingOrFailed" } else { "Failed" };
-    fill::absent(spec, "podReplacementPolicy", || json!(replaces));
-    fill::absent(spec, "manualSelector", || json!(false));
-    failure_patterns(spec);
-    template_in(spec);
-}
-
-fn failure_patterns(spec: &mut Fields) {
-    let Some(policy) = fill::fields(spec.get_mut("podFailurePolicy")) else { return };
-    fill::each(policy.get_mut("rules"), |rule| {
-        fill::each(rule.get_mut("onPodConditions"), |pattern| {
-            fill::text(pattern, "status", "True");
-        });
-    });
-}
-
 /// An object without labels takes those of its pods.
-fn adopt_labels(object: &mut Value, labels: Value) {
+pub(in crate::kinds) fn adopt_labels(object: &mut Value, labels: Value) {
     let metadata = crate::metadata::of(object);
     if is_empty_map(metadata, "labels") {
         metadata.insert("labels".into(), labels);

@@ -1,5 +1,5 @@
-//! Pods, and pod templates wherever they are embedded. What templates have in common with pods
-//! is filled in by the engine's own defaults, so a template hashes the same on both sides.
+//! Defaults of pods, and of pod templates wherever they are embedded. What templates have in common
+//! with pods is filled in by the engine's own defaults, so a template hashes the same on both sides.
 
 use convoy_api::apps::defaults::template;
 use convoy_api::text::Quantity;
@@ -17,7 +17,7 @@ pub(in crate::kinds) fn template_in(owner: &mut Fields) {
     }
 }
 
-pub(in crate::kinds) fn pod(object: &mut Value) {
+pub(super) fn pod(object: &mut Value) {
     if fill::spec(object).is_none() {
         return;
     }

@@ -1,10 +1,10 @@
-//! Horizontal autoscalers.
+//! Defaults of horizontal autoscalers.
 
 use serde_json::{Value, json};
 
 use crate::kinds::fill::{self, Fields};
 
-pub(in crate::kinds) fn autoscaler(version: &str, object: &mut Value) {
+pub(super) fn autoscaler(version: &str, object: &mut Value) {
     let Some(spec) = fill::spec(object) else { return };
     fill::absent(spec, "minReplicas", || json!(1));
     if version == "v1" {

@@ -1,4 +1,4 @@
-//! Services. Addresses and ports of the node are allocated later, when it is stored.
+//! Defaults of services. Addresses and ports of the node are allocated later, when it is stored.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::kinds::fill::{self, Fields};
 /// How long a client sticks to its endpoint, unless said otherwise.
 const AFFINITY_SECONDS: i64 = 10_800;
 
-pub(in crate::kinds) fn service(object: &mut Value) {
+pub(super) fn service(object: &mut Value) {
     let Some(spec) = fill::spec(object) else { return };
     affinity(spec);
     fill::text(spec, "type", "ClusterIP");

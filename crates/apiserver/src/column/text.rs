@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 /// A scalar as text, without quotes.
-pub(super) fn plain(value: &Value) -> String {
+pub(crate) fn plain(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
         Value::String(text) => text.clone(),

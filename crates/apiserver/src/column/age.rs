@@ -8,7 +8,7 @@ const DAY: i64 = 24 * HOUR;
 const YEAR: i64 = 365 * DAY;
 
 /// How long ago a time was.
-pub fn age(time: Option<&str>, now: Timestamp) -> String {
+pub(crate) fn age(time: Option<&str>, now: Timestamp) -> String {
     match time.and_then(|text| text.parse::<Timestamp>().ok()) {
         None => "<unknown>".to_owned(),
         // Counted in whole seconds, of which a begun one does not count.
@@ -17,7 +17,7 @@ pub fn age(time: Option<&str>, now: Timestamp) -> String {
 }
 
 /// A number of seconds in at most two units.
-pub(super) fn duration(seconds: i64) -> String {
+pub(crate) fn duration(seconds: i64) -> String {
     let two = |large: i64, large_name: char, small: i64, small_name: char| {
         let rest = seconds % large / small;
         match rest {

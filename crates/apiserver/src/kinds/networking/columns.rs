@@ -1,55 +1,48 @@
-//! Cells of what connects: services, endpoints, ingresses, addresses.
-
-use std::collections::BTreeSet;
+//! Endpoints, ingresses, policies and addresses in tables.
 
 use serde_json::{Value, json};
 
-use super::column::Row;
-use super::text::plain;
+use crate::column::Cell::{Made, Selector, Text, Words};
+use crate::column::{AGE, Column, NAME, Row, name, plain, string};
+use crate::kinds::service::columns::balancer_addresses;
+
+pub(super) const ENDPOINTS: &[Column] = &[NAME, string("Endpoints", Made(endpoints)), AGE];
+
+pub(super) const ENDPOINT_SLICE: &[Column] = &[
+    NAME,
+    string("AddressType", Text("/addressType", "")),
+    string("Ports", Made(slice_ports)),
+    string("Endpoints", Made(slice_endpoints)),
+    AGE,
+];
+
+pub(super) const INGRESS: &[Column] = &[
+    NAME,
+    string("Class", Text("/spec/ingressClassName", "<none>")),
+    string("Hosts", Made(ingress_hosts)),
+    string("Address", Made(ingress_address)),
+    string("Ports", Made(ingress_ports)),
+    AGE,
+];
+
+pub(super) const INGRESS_CLASS: &[Column] = &[
+    name(Made(ingress_class_name)),
+    string("Controller", Text("/spec/controller", "")),
+    string("Parameters", Made(ingress_parameters)),
+    AGE,
+];
+
+pub(super) const NETWORK_POLICY: &[Column] =
+    &[NAME, string("Pod-Selector", Selector("/spec/podSelector", "<none>")), AGE];
+
+pub(super) const SERVICE_RANGE: &[Column] = &[NAME, string("CIDRs", Words("/spec/cidrs", "")), AGE];
+
+pub(super) const ADDRESS: &[Column] = &[NAME, string("ParentRef", Made(address_parent))];
 
 /// How many of a long list are shown.
 const SHOWN_MAX: usize = 3;
 
-/// Where a service is reached from outside.
-pub(super) fn external_address(row: &Row<'_>) -> Value {
-    let given: Vec<String> = row.items("/spec/externalIPs").map(plain).collect();
-    json!(match row.text("/spec/type") {
-        "ClusterIP" | "NodePort" if given.is_empty() => "<none>".to_owned(),
-        "ClusterIP" | "NodePort" => given.join(","),
-        "LoadBalancer" => {
-            let mut all: Vec<String> = balancer_addresses(row).into_iter().collect();
-            all.extend(given);
-            if all.is_empty() { "<pending>".to_owned() } else { all.join(",") }
-        }
-        "ExternalName" => row.text("/spec/externalName").to_owned(),
-        _ => "<unknown>".to_owned(),
-    })
-}
-
-/// Addresses that a load balancer reported, sorted, each once.
-fn balancer_addresses(row: &Row<'_>) -> BTreeSet<String> {
-    let ingress = row.items("/status/loadBalancer/ingress");
-    let addresses = ingress.map(|one| {
-        let ip = plain(&one["ip"]);
-        if ip.is_empty() { plain(&one["hostname"]) } else { ip }
-    });
-    addresses.filter(|address| !address.is_empty()).collect()
-}
-
-/// `80:30080/TCP,443/TCP`.
-pub(super) fn service_ports(row: &Row<'_>) -> Value {
-    let ports = row.items("/spec/ports").map(|port| {
-        let node = match port["nodePort"].as_i64() {
-            Some(node) if node > 0 => format!(":{node}"),
-            _ => String::new(),
-        };
-        format!("{}{node}/{}", plain(&port["port"]), plain(&port["protocol"]))
-    });
-    let ports: Vec<String> = ports.collect();
-    json!(if ports.is_empty() { "<none>".to_owned() } else { ports.join(",") })
-}
-
-pub(super) fn endpoints(row: &Row<'_>) -> Value {
+fn endpoints(row: &Row<'_>) -> Value {
     let mut all = Vec::new();
     for subset in row.items("/subsets") {
         let addresses = || subset["addresses"].as_array().into_iter().flatten();
@@ -73,7 +66,7 @@ fn host_port(host: &str, port: &Value) -> String {
     if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
 }
 
-pub(super) fn slice_ports(row: &Row<'_>) -> Value {
+fn slice_ports(row: &Row<'_>) -> Value {
     let ports = row.items("/ports").map(|port| match (&port["port"], &port["name"]) {
         (Value::Null, Value::Null) => "*".to_owned(),
         (Value::Null, name) => plain(name),
@@ -82,7 +75,7 @@ pub(super) fn slice_ports(row: &Row<'_>) -> Value {
     json!(shortened_or_unset(&ports.collect::<Vec<_>>()))
 }
 
-pub(super) fn slice_endpoints(row: &Row<'_>) -> Value {
+fn slice_endpoints(row: &Row<'_>) -> Value {
     let endpoints = row.items("/endpoints");
     let addresses = endpoints.flat_map(|one| one["addresses"].as_array().into_iter().flatten());
     json!(shortened_or_unset(&addresses.map(plain).collect::<Vec<_>>()))
@@ -100,7 +93,7 @@ fn shortened(all: &[String]) -> String {
     }
 }
 
-pub(super) fn ingress_hosts(row: &Row<'_>) -> Value {
+fn ingress_hosts(row: &Row<'_>) -> Value {
     let rules = row.items("/spec/rules").count();
     let hosts: Vec<String> = row
         .items("/spec/rules")
@@ -116,22 +109,22 @@ pub(super) fn ingress_hosts(row: &Row<'_>) -> Value {
     })
 }
 
-pub(super) fn ingress_address(row: &Row<'_>) -> Value {
+fn ingress_address(row: &Row<'_>) -> Value {
     let addresses: Vec<String> = balancer_addresses(row).into_iter().collect();
     json!(addresses.join(","))
 }
 
-pub(super) fn ingress_ports(row: &Row<'_>) -> Value {
+fn ingress_ports(row: &Row<'_>) -> Value {
     json!(if row.items("/spec/tls").next().is_some() { "80, 443" } else { "80" })
 }
 
-pub(super) fn ingress_class_name(row: &Row<'_>) -> Value {
+fn ingress_class_name(row: &Row<'_>) -> Value {
     let annotations = &row.object["metadata"]["annotations"];
     let is_default = annotations["ingressclass.kubernetes.io/is-default-class"] == "true";
     json!(format!("{}{}", row.text("/metadata/name"), if is_default { " (default)" } else { "" }))
 }
 
-pub(super) fn ingress_parameters(row: &Row<'_>) -> Value {
+fn ingress_parameters(row: &Row<'_>) -> Value {
     let parameters = &row.object["spec"]["parameters"];
     if !parameters.is_object() {
         return json!("<none>");
@@ -144,7 +137,7 @@ pub(super) fn ingress_parameters(row: &Row<'_>) -> Value {
 }
 
 /// `services/default/kubernetes`: who an address belongs to.
-pub(super) fn address_parent(row: &Row<'_>) -> Value {
+fn address_parent(row: &Row<'_>) -> Value {
     let parent = &row.object["spec"]["parentRef"];
     if !parent.is_object() {
         return json!("<none>");

@@ -1,10 +1,10 @@
-//! Network policies, ingress classes, endpoint slices.
+//! Defaults of network policies, ingress classes, endpoint slices.
 
 use serde_json::{Value, json};
 
 use crate::kinds::fill;
 
-pub(in crate::kinds) fn policy(object: &mut Value) {
+pub(super) fn policy(object: &mut Value) {
     let Some(spec) = fill::spec(object) else { return };
     if fill::is_empty_list(spec, "policyTypes") {
         let types = if fill::is_empty_list(spec, "egress") {
@@ -23,14 +23,14 @@ pub(in crate::kinds) fn policy(object: &mut Value) {
     }
 }
 
-pub(in crate::kinds) fn ingress_class(object: &mut Value) {
+pub(super) fn ingress_class(object: &mut Value) {
     let Some(spec) = fill::spec(object) else { return };
     if let Some(parameters) = fill::fields(spec.get_mut("parameters")) {
         fill::absent(parameters, "scope", || json!("Cluster"));
     }
 }
 
-pub(in crate::kinds) fn endpoint_slice(object: &mut Value) {
+pub(super) fn endpoint_slice(object: &mut Value) {
     fill::each(object.get_mut("ports"), |port| {
         fill::absent(port, "name", || json!(""));
         fill::absent(port, "protocol", || json!("TCP"));

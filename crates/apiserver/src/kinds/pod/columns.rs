@@ -3,8 +3,30 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::age;
-use super::column::{Row, condition};
+use crate::column::Cell::{Made, Text};
+use crate::column::{AGE, Column, NAME, Row, age, condition, string, wide};
+
+pub(super) const COLUMNS: &[Column] = &[
+    NAME,
+    string("Ready", Made(ready)),
+    string("Status", Made(status)),
+    string("Restarts", Made(restarts)),
+    AGE,
+    wide("IP", Text("/status/podIPs/0/ip", "<none>")),
+    wide("Node", Text("/spec/nodeName", "<none>")),
+    wide("Nominated Node", Text("/status/nominatedNodeName", "<none>")),
+    wide("Readiness Gates", Made(gates)),
+];
+
+/// Tells clients which rows are of pods that have ended.
+pub(super) fn row_conditions(pod: &Value) -> Option<Value> {
+    let (reason, message) = match pod["status"]["phase"].as_str() {
+        Some("Succeeded") => ("Succeeded", "The pod has completed successfully."),
+        Some("Failed") => ("Failed", "The pod failed."),
+        _ => return None,
+    };
+    Some(json!([{"type": "Completed", "status": "True", "reason": reason, "message": message}]))
+}
 
 /// What the containers of a pod amount to.
 struct Summary {
@@ -15,16 +37,16 @@ struct Summary {
     last_restart: Option<Timestamp>,
 }
 
-pub(super) fn ready(row: &Row<'_>) -> Value {
+fn ready(row: &Row<'_>) -> Value {
     let summary = Summary::of(row);
     json!(format!("{}/{}", summary.ready, summary.total))
 }
 
-pub(super) fn status(row: &Row<'_>) -> Value {
+fn status(row: &Row<'_>) -> Value {
     json!(Summary::of(row).reason)
 }
 
-pub(super) fn restarts(row: &Row<'_>) -> Value {
+fn restarts(row: &Row<'_>) -> Value {
     let summary = Summary::of(row);
     json!(match summary.last_restart {
         Some(last) if summary.restarts != 0 => {
@@ -35,7 +57,7 @@ pub(super) fn restarts(row: &Row<'_>) -> Value {
 }
 
 /// How many of the conditions that a pod waits for hold.
-pub(super) fn gates(row: &Row<'_>) -> Value {
+fn gates(row: &Row<'_>) -> Value {
     let conditions = &row.object["status"]["conditions"];
     let gates: Vec<&str> = row
         .items("/spec/readinessGates")
@@ -47,16 +69,6 @@ pub(super) fn gates(row: &Row<'_>) -> Value {
     let holds =
         |gate: &&&str| condition(conditions, gate).is_some_and(|one| one["status"] == "True");
     json!(format!("{}/{}", gates.iter().filter(holds).count(), gates.len()))
-}
-
-/// Tells clients which rows are of pods that have ended.
-pub(super) fn row_conditions(pod: &Value) -> Option<Value> {
-    let (reason, message) = match pod["status"]["phase"].as_str() {
-        Some("Succeeded") => ("Succeeded", "The pod has completed successfully."),
-        Some("Failed") => ("Failed", "The pod failed."),
-        _ => return None,
-    };
-    Some(json!([{"type": "Completed", "status": "True", "reason": reason, "message": message}]))
 }
 
 impl Summary {
