@@ -116,6 +116,12 @@ impl Amounts {
     }
 }
 
+/// How much of a resource a Node or NodeClaim has, in thousandths; 0 where it does not say.
+pub(crate) fn capacity_millis(object: &Object, resource: &str) -> i64 {
+    let given = object.status_member("capacity").and_then(|capacity| capacity.get(resource));
+    given.and_then(quantity).map_or(0, Quantity::as_millis)
+}
+
 /// A quantity, whether it was quoted or not.
 pub(crate) fn quantity(value: &Value) -> Option<Quantity> {
     match value {

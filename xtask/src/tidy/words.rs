@@ -1,5 +1,5 @@
 //! The words of the field: names that say nothing, or that the field has another word for, name
-//! no type and no module.
+//! no type.
 
 use super::{read, root, sources};
 
@@ -47,16 +47,15 @@ fn defined_type(line: &str) -> Option<&str> {
 }
 
 #[test]
-fn types_and_modules_have_the_words_of_the_field() {
+fn types_have_the_words_of_the_field() {
     let mut found = Vec::new();
     let files = sources(&root().join("crates"), "rs").into_iter();
     for file in files.chain(sources(&root().join("xtask"), "rs")) {
         let shown = file.strip_prefix(root()).unwrap_or(&file).display().to_string();
-        let module = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let text = read(&file);
         let types: Vec<&str> = text.lines().filter_map(defined_type).collect();
         for (name, instead) in FORBIDDEN {
-            if types.contains(&name) || module == name.to_lowercase() {
+            if types.contains(&name) {
                 found.push(format!("{shown}: {name}; say {instead}"));
             }
         }

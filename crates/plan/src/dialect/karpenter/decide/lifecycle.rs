@@ -10,7 +10,8 @@ use jiff::{SignedDuration, Timestamp};
 use crate::dialect::karpenter::names::condition;
 use crate::dialect::karpenter::read::catalogue::{self, InstanceType, Offering};
 use crate::dialect::karpenter::read::lifecycle::{Claim, since};
-use crate::dialect::karpenter::read::node::{self, capacity_millis};
+use crate::dialect::karpenter::read::node;
+use crate::resources;
 
 /// A claim that is not launched within this time is given up.
 const LAUNCH_LIMIT: SignedDuration = SignedDuration::from_mins(5);
@@ -80,7 +81,8 @@ pub(crate) fn gives_up_at(claim: &Object) -> Option<Timestamp> {
 pub(crate) fn inconsistencies(claim: &Claim<'_>, node: &Object) -> Vec<String> {
     let mut found = Vec::new();
     for name in claim.requested() {
-        let (expected, has) = (capacity_millis(claim.object, name), capacity_millis(node, name));
+        let amount = |object: &Object| resources::capacity_millis(object, name);
+        let (expected, has) = (amount(claim.object), amount(node));
         let (share, least) = (i128::from(has) * 100, i128::from(expected) * CONSISTENT_PERCENT);
         if expected > 0 && share < least {
             let percent = share / i128::from(expected);

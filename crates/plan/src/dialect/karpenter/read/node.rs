@@ -2,7 +2,6 @@
 
 use convoy_api::Object;
 use convoy_api::object::member::list;
-use convoy_api::text::Quantity;
 use jiff::Timestamp;
 use serde_json::Value;
 use smol_str::SmolStr;
@@ -11,7 +10,7 @@ use crate::dialect::karpenter::names::{
     DISRUPTED_EFFECT, DISRUPTED_TAINT, EPHEMERAL_PREFIX, EPHEMERAL_TAINTS, annotation, label,
 };
 use crate::node_selector::CORDONED;
-use crate::resources::{Amounts, quantity};
+use crate::resources::Amounts;
 use crate::taint::{self, Taint};
 
 /// A Node and what matters about it.
@@ -99,12 +98,6 @@ impl NodeFacts {
 fn is_disrupted(object: &Object) -> bool {
     let taints = object.spec().get("taints").and_then(Value::as_array).into_iter().flatten();
     taints.map(Taint::from_value).any(|taint| taint::is(&taint, DISRUPTED_TAINT, DISRUPTED_EFFECT))
-}
-
-/// How much of a resource a Node or NodeClaim has, in thousandths; 0 where it does not say.
-pub(crate) fn capacity_millis(object: &Object, resource: &str) -> i64 {
-    let given = object.status_member("capacity").and_then(|capacity| capacity.get(resource));
-    given.and_then(quantity).map_or(0, Quantity::as_millis)
 }
 
 /// The machine that a Node is; empty where it does not say.
