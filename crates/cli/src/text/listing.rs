@@ -75,16 +75,15 @@ fn cells(step: &Step, world: &World, now: Timestamp, columns: Columns) -> Vec<Ce
     cells
 }
 
-/// What holds a rollout most, in one sentence; none if it is done or nothing does.
+/// What holds a rollout most, in one sentence; none if nothing does. Of one that is done, only what
+/// is about all of it: that it is paused, or that it selects nothing.
 pub(crate) fn reason(step: &Step) -> Option<String> {
-    if step.verdict == Verdict::Done {
-        return None;
-    }
+    let is_done = step.verdict == Verdict::Done;
     let causes = explanation::of_rollout(std::slice::from_ref(step), step);
     // Members that stay as they are on purpose say nothing about the rollout.
     let matters = |cause: &Cause<'_>| {
         let is_whole = cause.members.is_empty() && cause.group.is_none();
-        cause.reason.is_some_and(|reason| is_whole || reason.rank() < 3)
+        cause.reason.is_some_and(|reason| is_whole || !is_done && reason.rank() < 3)
     };
     let Cause { group, members, reason, .. } = causes.into_iter().find(matters)?;
     let words = reason?;

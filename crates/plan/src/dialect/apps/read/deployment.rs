@@ -46,6 +46,12 @@ pub(crate) struct Stored {
 }
 
 impl Stored {
+    /// Whether all replicas that `deployment` asks for are there, new and available.
+    pub(crate) fn is_complete(&self, replicas: i64, deployment: &Object) -> bool {
+        let is_current = self.observed_generation >= deployment.generation();
+        is_current && [self.replicas, self.updated, self.available].iter().all(|it| *it == replicas)
+    }
+
     fn of(object: &Object) -> Self {
         let number = |name: &str| member(object.status(), name).and_then(Value::as_i64);
         Self {

@@ -39,6 +39,11 @@ pub(crate) fn intervene(
         Intervention::Retry | Intervention::Undo { .. } if deployment.paused => {
             Err(refused(rollout, "is paused; run `convoy resume` first"))
         }
+        Intervention::Retry if deployment.stored.is_complete(deployment.replicas, rollout) => {
+            let why = "has nothing to retry: all its pods are available; to replace them all the \
+                       same, run `kubectl rollout restart`";
+            Err(refused(rollout, why))
+        }
         Intervention::Retry => Ok(vec![restarted(rollout, now)]),
         Intervention::Undo { revision } => undone(world, &deployment, *revision),
         Intervention::Abort => Err(intervention.unsupported(
@@ -175,6 +180,19 @@ mod tests {
         for refused in [Pause, Retry, Undo { revision: None }, Abort] {
             assert!(intervene(&world, &paused, &refused, now()).is_err(), "{refused:?}");
         }
+    }
+
+    #[test]
+    fn only_what_is_not_complete_is_tried_again() {
+        let said = |available: i64| {
+            let status = json!({"observedGeneration": 1, "replicas": 2, "updatedReplicas": 2,
+                "availableReplicas": available});
+            deployment(2, "web:1").with("/status", status).build()
+        };
+        let restart = patch(&said(1), &World::new(), &Retry);
+        assert!(restart.to_string().contains("restartedAt"), "{restart}");
+        let refused = intervene(&World::new(), &said(2), &Retry, now());
+        assert!(refused.is_err_and(|why| why.to_string().contains("kubectl rollout restart")));
     }
 
     #[test]
