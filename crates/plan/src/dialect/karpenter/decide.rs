@@ -433,12 +433,6 @@ impl Down {
     }
 }
 
-/// The permit to delete a claim that is leaving already, because its disruption started under a
-/// permit or its Node is being deleted: nothing limits that.
-pub(crate) fn permit_of_leaving() -> Permit {
-    gate::grant(1, &[]).permit().expect("nothing limits the grant")
-}
-
 /// The nodes that are down when the loop begins, by index of the pool.
 fn down(cluster: &Cluster<'_>) -> Vec<Down> {
     let mut down = vec![Down::default(); cluster.pools.len()];
