@@ -103,7 +103,7 @@ impl<'c, 'w> Disruptions<'c, 'w> {
     /// will go to it would be given a second node.
     ///
     /// Forceful expiration has no limits: upstream disrupts such nodes at once. Node repair has its
-    /// own ([`Disruptions::repair`]).
+    /// own ([`Disruptions::repair`]), and so have new nodes ([`Disruptions::provision_limits`]).
     fn limits(&self, pool: usize, reason: Reason) -> Vec<Limit> {
         let mut limits = match reason {
             Reason::Drifted => self.replica_limits(pool),
