@@ -115,12 +115,14 @@ pub struct Grant {
     pub count: u32,
     /// What is told about those that do not start; absent if all do.
     pub hold: Option<HoldReason>,
+    /// Private, so that no literal outside the gate makes a grant.
+    permit: Option<Permit>,
 }
 
 impl Grant {
     /// What actions on members need; absent if none starts.
     pub fn permit(&self) -> Option<Permit> {
-        (self.count > 0).then_some(Permit(()))
+        self.permit
     }
 }
 
@@ -157,12 +159,14 @@ pub struct Admission<'a> {
     /// In order of precedence.
     pub starts: Vec<Member<'a>>,
     pub holds: Vec<(Member<'a>, HoldReason)>,
+    /// Private, so that no literal outside the gate makes an admission.
+    permit: Option<Permit>,
 }
 
 impl Admission<'_> {
     /// What actions on those that start need; absent if nobody does.
     pub fn permit(&self) -> Option<Permit> {
-        (!self.starts.is_empty()).then_some(Permit(()))
+        self.permit
     }
 }
 
@@ -178,7 +182,7 @@ pub fn grant(wanted: u32, limits: &[Limit]) -> Grant {
     let tightest = tightest(limits).filter(|limit| limit.room < wanted);
     let count = tightest.map_or(wanted, |limit| limit.room);
     let hold = tightest.map(|limit| limit.hold(count, std::iter::empty()));
-    Grant { count, hold }
+    Grant { count, hold, permit: (count > 0).then_some(Permit(())) }
 }
 
 /// Who of `candidates` (in order of precedence) starts now, and why each other one waits.
@@ -202,7 +206,8 @@ pub fn admit<'a>(candidates: Vec<Candidate<'a>>, limits: &[Limit]) -> Admission<
             }
         }
     }
-    Admission { starts, holds }
+    let permit = (!starts.is_empty()).then_some(Permit(()));
+    Admission { starts, holds, permit }
 }
 
 /// The limit that leaves the least room; of several, the first.

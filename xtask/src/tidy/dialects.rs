@@ -174,7 +174,9 @@ fn a_name_on_the_wire_stands_in_one_place() {
 #[test]
 fn a_member_is_disturbed_only_with_a_permit_of_the_gate() {
     let action = read(&root().join("crates/plan/src/step/action.rs"));
-    for verb in ["Start", "Retry", "Update", "Remove", "Scale"] {
+    let verbs =
+        ["Start", "Retry", "Update", "Remove", "Scale", "CreateWithMembers", "DeleteMember"];
+    for verb in verbs {
         let carries = action.contains(&format!("    {verb}(Permit),\n"));
         assert!(carries, "Verb::{verb} does not ask for a permit");
     }
@@ -186,5 +188,31 @@ fn a_member_is_disturbed_only_with_a_permit_of_the_gate() {
             line.contains("Permit(") && !line.contains("(Permit)") || line.contains("Permit::")
         });
         assert_eq!(made, None, "{} makes a permit", shown(&file));
+    }
+}
+
+#[test]
+fn only_decide_asks_the_gate() {
+    for dialect in dialects() {
+        for file in sources(&dialect, "rs") {
+            if ["decide", "tests"].contains(&role(&dialect, &file).as_str()) {
+                continue;
+            }
+            // What was decided carries its permits: nobody else has anything to ask.
+            let mut lines = code(&file).into_iter();
+            let asks =
+                lines.find(|line| line.contains("gate::") && line != "use crate::gate::Permit;");
+            assert_eq!(asks, None, "{} asks the gate", shown(&file));
+        }
+    }
+}
+
+#[test]
+fn a_grant_cannot_be_written_down_outside_the_gate() {
+    let gate = read(&root().join("crates/plan/src/gate.rs"));
+    for answer in ["struct Grant {", "struct Admission<'a> {"] {
+        let fields = gate.split(answer).nth(1).and_then(|rest| rest.split('}').next());
+        let is_sealed = fields.is_some_and(|fields| fields.contains("\n    permit: "));
+        assert!(is_sealed, "{answer} a literal of it would be a permit that nobody asked for");
     }
 }

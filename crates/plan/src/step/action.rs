@@ -22,7 +22,7 @@ pub struct Action {
 
 /// What an action means to a person. The write says what it is to the API server.
 ///
-/// Verbs that take a slot of a budget carry the gate's [`Permit`].
+/// Verbs that start, change or remove a member carry the gate's [`Permit`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(into = "&'static str")]
 pub enum Verb {
@@ -36,6 +36,10 @@ pub enum Verb {
     Remove(Permit),
     /// The number of replicas changes.
     Scale(Permit),
+    /// An object is made together with members: a ReplicaSet that starts with replicas.
+    CreateWithMembers(Permit),
+    /// A member that never started, or whose owner goes, is deleted.
+    DeleteMember(Permit),
     /// A member that holds a slot goes on to its next stage.
     Advance,
     /// An object that is no member is made.
@@ -66,8 +70,8 @@ impl From<Verb> for &'static str {
             Verb::Remove(_) => "Remove",
             Verb::Scale(_) => "Scale",
             Verb::Advance => "Advance",
-            Verb::Create => "Create",
-            Verb::Delete => "Delete",
+            Verb::Create | Verb::CreateWithMembers(_) => "Create",
+            Verb::Delete | Verb::DeleteMember(_) => "Delete",
             Verb::Adopt => "Adopt",
             Verb::Release => "Release",
             Verb::Cordon => "Cordon",

@@ -7,6 +7,8 @@
 //! | a ReplicaSet grows          | sizes not observed yet, maxSurge                             |
 //! | old ReplicaSets shrink      | maxUnavailable, the new one changes size, a status that lags |
 //! | Recreate: the new one grows | old pods are there, sizes not observed yet                   |
+//! | a new size is shared out: sets shrink | maxUnavailable                                     |
+//! | a new size is shared out: sets grow   | those of a growing ReplicaSet, others shrink first |
 //! | the Deployment is made smaller, or Recreate stops the old pods | none                      |
 //!
 //! Pods of a ReplicaSet are decided in [`replica_set`]: its creates and deletes have one limit,
@@ -141,6 +143,22 @@ impl DeploymentDecision<'_> {
         let old_pods = (shrank || left > 0).then(|| Limit::closed(draining));
         let old = self.old().find(|set| set.may_have().is_none());
         old_pods.into_iter().chain(old.map(not_observed).map(Limit::closed)).collect()
+    }
+
+    /// What limits sets that grow where a new size is shared out, beside [`Self::growth_limits`]:
+    /// the sets that shrink go first, or all together would be too many on the way.
+    fn share_limits(&self, shrinking: Option<usize>) -> Option<Limit> {
+        shrinking.map(|at| {
+            let on = format!("{}, which shrinks first", self.sets[at].name());
+            Limit::closed(HoldReason::Depends { on })
+        })
+    }
+
+    /// maxUnavailable, where a new size is shared out: so many available replicas have to stay.
+    fn serving_limit(&self) -> Limit {
+        let required = self.deployment.replicas - self.deployment.may_be_missing();
+        let available: i64 = self.sets.iter().map(OwnedSet::wanted_available).sum();
+        Limit::floor("maxUnavailable", number(available), number(required))
     }
 
     /// maxSurge. A size is what is asked for; the promise is about pods, so those that shrunk

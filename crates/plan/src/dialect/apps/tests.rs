@@ -9,6 +9,7 @@ use convoy_api::{GroupKind, ObjectKey};
 use serde_json::{Value, json};
 
 use super::*;
+use crate::hold::HoldReason;
 use crate::step::Write;
 
 fn world(objects: impl IntoIterator<Item = Builder>) -> World {
@@ -96,6 +97,24 @@ fn an_outdated_record_of_the_size_does_not_block_the_rollout() {
     let desired = patch.pointer("/metadata/annotations/deployment.kubernetes.io~1desired-replicas");
     assert_eq!(desired, Some(&json!("4")));
     assert_eq!(patch.pointer("/spec/replicas"), None);
+}
+
+#[test]
+fn a_set_that_grows_waits_for_those_that_shrink() {
+    let sized = |name: &str, image: &str, size: i64, most: &str| {
+        let set = apps::replica_set(name, image, size, 10);
+        set.annotation("deployment.kubernetes.io/max-replicas", most)
+    };
+    let rolling = json!({"rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}});
+    let step = decide(&world([
+        apps::deployment(5, "web:v2").with("/spec/strategy", rolling),
+        sized("web-1", "web:v1", 8, "10"),
+        sized("web-2", "web:v2", 2, "2"),
+    ]));
+    assert_eq!(step.decision["scale"], json!({"web-1": 2}));
+    let hold = step.holds.iter().find(|hold| hold.group.as_deref() == Some("web-2")).unwrap();
+    let on = "web-1, which shrinks first".to_owned();
+    assert_eq!(hold.reason, HoldReason::Depends { on });
 }
 
 #[test]

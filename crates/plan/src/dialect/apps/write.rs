@@ -50,7 +50,8 @@ fn created(decision: &DeploymentDecision<'_>, new: &NewSet) -> Action {
         new.revision, new.replicas, decision.deployment.replicas
     );
     let object = new_set::object(&decision.deployment, new);
-    Action::create(Verb::Create, key, object, Why::new("NewTemplate", message))
+    let verb = new.permit.map_or(Verb::Create, Verb::CreateWithMembers);
+    Action::create(verb, key, object, Why::new("NewTemplate", message))
 }
 
 /// One patch with everything that this step changes on a set, fenced by what was observed.

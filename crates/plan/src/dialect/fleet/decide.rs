@@ -170,7 +170,7 @@ fn first_names<'b, 'w: 'b>(
 mod tests {
     use super::*;
     use crate::dialect::fleet::decide::rollout::counts::Counts;
-    use crate::gate::grant;
+    use crate::gate::{Candidate, admit, grant};
 
     #[test]
     fn budgets_of_a_rolling_update_leave_this_much_room() {
@@ -202,9 +202,8 @@ mod tests {
                 Counts { target, max_unavailable, max_surge, ready, leaving, can_be_ready, failed };
             let groups = Groups { counts, ..Groups::default() };
             let removed = grant(removals, &removal_limits(&groups)).count;
-            let member = crate::gate::Member { name: "gone", index: 0 };
-            let starts = vec![member; usize::try_from(removed).unwrap()];
-            let removals = Admission { starts, holds: Vec::new() };
+            let gone = vec![Candidate::free("gone", 0); usize::try_from(removed).unwrap()];
+            let removals = admit(gone, &[]);
             let update = grant(u32::MAX, &update_limits(&groups, &removals)).count;
             let bind = grant(u32::MAX, &bind_limits(&groups)).count;
             assert_eq!([removed, update, bind], want, "{name}");

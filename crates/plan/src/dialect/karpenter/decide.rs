@@ -103,7 +103,7 @@ impl<'c, 'w> Disruptions<'c, 'w> {
     /// will go to it would be given a second node.
     ///
     /// Forceful expiration has no limits: upstream disrupts such nodes at once. Node repair has its
-    /// own ([`Disruptions::repair`]).
+    /// own ([`Disruptions::repair`]), and so have new nodes ([`Disruptions::provision_limits`]).
     fn limits(&self, pool: usize, reason: Reason) -> Vec<Limit> {
         let mut limits = match reason {
             Reason::Drifted => self.replica_limits(pool),
@@ -431,12 +431,6 @@ impl Down {
             self.by.push(member.claim.name().clone());
         }
     }
-}
-
-/// The permit to delete a claim that is leaving already, because its disruption started under a
-/// permit or its Node is being deleted: nothing limits that.
-pub(crate) fn permit_of_leaving() -> Permit {
-    gate::grant(1, &[]).permit().expect("nothing limits the grant")
 }
 
 /// The nodes that are down when the loop begins, by index of the pool.

@@ -14,14 +14,15 @@ pub(crate) mod writes;
 use jiff::Timestamp;
 use serde_json::json;
 
+use super::decide::Disruptions;
 use super::decide::command::{self, Command, Note, Progress, VALIDATION};
 use super::decide::course::{self, Course, Order};
 use super::decide::registrations::Registrations;
-use super::decide::{Disruptions, permit_of_leaving};
 use super::names::{self, DISRUPTED_EFFECT, DISRUPTED_TAINT, annotation, condition};
 use super::read::Cluster;
 use super::read::claim::Member;
 use super::read::node::Node;
+use crate::gate::Permit;
 use crate::hold::HoldReason;
 use crate::object_patch::ObjectPatch;
 use crate::snapshot::Snapshot;
@@ -44,8 +45,8 @@ pub(crate) fn step<'w>(
         let member = &cluster.members[*at];
         match course {
             Course::Terminate => end(cluster, snapshot, disruptions, *at, &mut writes),
-            Course::Follow => {
-                follow(member, &mut writes);
+            Course::Follow(permit) => {
+                follow(member, *permit, &mut writes);
                 writes.states.insert(*at, (MemberState::Gone, None));
             }
             _ => go_on(cluster, disruptions, *at, course, &mut writes),
@@ -66,9 +67,9 @@ pub(crate) fn step<'w>(
 }
 
 /// A claim goes with its Node.
-pub(crate) fn follow(member: &Member<'_>, writes: &mut Writes) {
+pub(crate) fn follow(member: &Member<'_>, permit: Permit, writes: &mut Writes) {
     let why = Why::new("NodeDeleted", "the Node of this NodeClaim is being deleted");
-    writes.remove(member, permit_of_leaving(), why);
+    writes.remove(member, permit, why);
 }
 
 /// The next steps in the deletion of a claim.
@@ -114,7 +115,7 @@ fn go_on(
         }
         Course::Stay => clean_up(member, &mut patch, writes),
         Course::Repair(permit) => repair::begin(cluster, *permit, at, &mut patch, writes),
-        Course::Leave | Course::Terminate | Course::Follow => {}
+        Course::Leave | Course::Terminate | Course::Follow(_) => {}
     }
     if !patch.is_empty() {
         let why = Why::new("Marked", "conditions or annotations of the NodeClaim changed");
@@ -250,9 +251,9 @@ fn proceed(
     let member = &cluster.members[at];
     let word = member.facts.disruption_word();
     let hold = match progress {
-        Progress::Ready => {
+        Progress::Ready(permit) => {
             let why = Why::new("Replaced", "all replacements are initialized");
-            writes.terminate(member, word, permit_of_leaving(), why);
+            writes.terminate(member, word, *permit, why);
             None
         }
         Progress::Waiting { replacement, until } => {

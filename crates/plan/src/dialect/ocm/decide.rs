@@ -15,7 +15,8 @@
 //!
 //! The engine keeps no state: it looks at how far every cluster is and goes through the groups
 //! from the first one each time, so a cluster that joins late is simply found unstarted.
-//! Removals have no limits: a cluster that is no longer selected loses its work at once.
+//! Removals have one limit, the deferral: but for that, a cluster that is no longer selected loses
+//! its work at once.
 
 mod balance;
 pub(crate) mod completed;

@@ -181,6 +181,17 @@ fn the_finalizer_comes_first() {
 }
 
 #[test]
+fn a_work_that_goes_later_says_why() {
+    let bare = set().with("/metadata/finalizers", json!([]));
+    let objects = [managed_cluster("a"), placement("p", json!({})), bare, work("b", "p", "v2")];
+    let step = roll(&world(objects));
+    assert_eq!((verbs(&step), &step.decision["removed"]), (vec![Verb::Record], &json!([])));
+    let hold = step.holds.iter().find(|hold| hold.member.as_deref() == Some("b")).unwrap();
+    assert_eq!(hold.group.as_deref(), Some("removed"));
+    assert!(matches!(hold.reason, HoldReason::Depends { .. }));
+}
+
+#[test]
 fn works_carry_the_template_the_labels_and_the_time() {
     let labelled = set().label("team", "shop");
     let objects = [

@@ -16,7 +16,7 @@
 //!
 //! [`Decision::limits_on_all`] and [`Decision::limits_on_starts`] are this table as code. What
 //! keeps a single node from starting, whatever the limits, is its obstacle ([`member`]):
-//! another Skyhook goes first on it, it is ignored, it has a taint, and so on.
+//! it is ignored, another Skyhook goes first on it, it has a taint, and so on.
 
 pub(crate) mod advance;
 pub(crate) mod assess;
@@ -41,7 +41,6 @@ use jiff::Timestamp;
 use smol_str::SmolStr;
 
 use self::advance::{Context, NodePlan, Serial, advance};
-use self::batch::next_size;
 use self::compartment::{Compartment, assign};
 use self::drain::Disruptions;
 use self::member::{Gathered, Member, Surroundings, gather};
@@ -185,12 +184,7 @@ impl<'p, 'w: 'p> Decision<'p, 'w> {
                 by,
             }));
         }
-        if let Some(strategy) = &compartment.spec.strategy {
-            let (processed, total) = (compartment.processed, compartment.total());
-            let size = next_size(strategy, &compartment.batch, processed, total);
-            limits.push(Limit::batch(batch, size));
-        }
-        limits.push(Limit::slots("the compartment", in_flight, compartment.slots(), by));
+        limits.extend(compartment.batch_limits(in_flight, by));
         limits
     }
 

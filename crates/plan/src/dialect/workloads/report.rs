@@ -48,13 +48,12 @@ impl Members {
 
     /// Counts the members that a step of `burst` did not get to, of `wanted` in all. They have
     /// no names yet, so the rollout's own hold speaks for them.
-    fn wait_unseen(&mut self, wanted: i64, seen: usize, burst: usize) {
+    fn wait_unseen(&mut self, wanted: i64, seen: usize, hold: Option<HoldReason>) {
         let unseen = usize::try_from(wanted).unwrap_or(usize::MAX).saturating_sub(seen);
         if unseen > 0 {
             self.group.count_many(MemberState::Waiting, crate::count(unseen));
-            let size = crate::count(burst);
-            self.hold(HoldReason::BatchFull { batch: 1, size });
         }
+        self.holds.extend(hold.map(Hold::of_rollout));
     }
 
     fn hold(&mut self, reason: HoldReason) {

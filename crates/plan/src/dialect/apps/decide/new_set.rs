@@ -6,7 +6,7 @@ use convoy_api::apps::{REPLICA_SET, annotation};
 use serde_json::{Map, Value};
 
 use super::DeploymentDecision;
-use crate::gate::Grant;
+use crate::gate::{Grant, Permit};
 use crate::step::{Event, EventType};
 
 /// The longest name of an object.
@@ -18,6 +18,8 @@ pub(crate) struct NewSet {
     pub(crate) name: String,
     pub(crate) hash: String,
     pub(crate) replicas: i64,
+    /// The gate's leave for these replicas; absent if there are none.
+    pub(crate) permit: Option<Permit>,
     pub(crate) revision: i64,
     pub(crate) annotations: Map<String, Value>,
 }
@@ -57,7 +59,8 @@ impl DeploymentDecision<'_> {
             self.set_progressing("True", "NewReplicaSetCreated", &message);
         }
         self.take_revision(revision.to_string());
-        self.created = Some(NewSet { name, hash, replicas, revision, annotations });
+        let permit = growth.permit();
+        self.created = Some(NewSet { name, hash, replicas, permit, revision, annotations });
         Ok(())
     }
 

@@ -97,8 +97,7 @@ impl DeploymentDecision<'_> {
         let total: i64 = active.iter().map(|at| self.sets[*at].had).sum();
         let add = allowed - total;
         // All of it or nothing: a part would not be in proportion.
-        let growth = gate::grant(number(add), &self.growth_limits());
-        if let Some(reason) = growth.hold {
+        if let Some(reason) = gate::grant(number(add), &self.growth_limits()).hold {
             self.holds.push(Hold::of_rollout(reason));
             return;
         }
@@ -109,20 +108,24 @@ impl DeploymentDecision<'_> {
         }
         active.sort_by(|a, b| order(&self.sets[*a], &self.sets[*b], add));
         let sizes = self.proportional_sizes(&active, add);
-        // Sets that grow wait until those that shrink have: their record stays stale so long.
-        let mut sized: Vec<(usize, i64)> = active.into_iter().zip(sizes).collect();
-        let down: i64 = sized.iter().map(|(at, size)| (self.sets[*at].had - size).max(0)).sum();
-        if down > 0 {
-            sized.retain(|(at, size)| *size <= self.sets[*at].had);
-        }
-        // `spare` has kept what maxUnavailable needs: nothing else limits a smaller size.
-        let permit = gate::grant(number(down), &[]).permit().or(growth.permit());
+        let sized: Vec<(usize, i64)> = active.into_iter().zip(sizes).collect();
+        let gain = |(at, size): &(usize, i64)| size - self.sets[*at].had;
+        let down: i64 = sized.iter().map(|it| (-gain(it)).max(0)).sum();
+        let up: i64 = sized.iter().map(|it| gain(it).max(0)).sum();
+        // The sizes keep what maxUnavailable needs: nothing else limits a smaller one.
+        let shrink = gate::grant(number(down), &[]);
+        let shrinking = sized.iter().find(|it| gain(it) < 0).map(|(at, _)| *at);
+        let growth = gate::grant(number(up), self.share_limits(shrinking).as_slice());
         for (at, size) in sized {
             let set = &mut self.sets[at];
-            match permit {
-                Some(permit) => set.resize(size, permit),
-                None if size != set.had => continue,
-                None => {}
+            let grows = size > set.had;
+            if let Some(reason) = growth.hold.clone().filter(|_| grows) {
+                // Its record stays stale, so that the next step finds it again.
+                self.holds.push(Hold::of_rollout(reason).in_group(set.name().clone()));
+                continue;
+            }
+            if let Some(permit) = if grows { growth.permit() } else { shrink.permit() } {
+                set.resize(size, permit);
             }
             set.record_size(n, most);
         }
@@ -154,12 +157,13 @@ impl DeploymentDecision<'_> {
             *size = (before + left).max(0);
             left -= *size - before;
         }
-        let least = n - self.deployment.may_be_missing();
         let available: Vec<i64> =
             active.iter().map(|at| self.sets[*at].wanted_available()).collect();
-        let all: i64 = self.sets.iter().map(OwnedSet::wanted_available).sum();
-        let elsewhere = all - available.iter().sum::<i64>();
-        spare(&mut sizes, &available, least - elsewhere);
+        let lost: i64 =
+            sizes.iter().zip(&available).map(|(size, serve)| (serve - size).max(0)).sum();
+        // Replicas that do not serve go in place of those that have to stay: nobody waits for it.
+        let loss = gate::grant(number(lost), &[self.serving_limit()]);
+        spare(&mut sizes, &available, lost - i64::from(loss.count));
         sizes
     }
 }
@@ -192,16 +196,14 @@ fn share(size: i64, n: i64, most: i64, base: i64) -> i64 {
 }
 
 /// Shares follow sizes, not health: they may take available replicas that maxUnavailable needs.
-/// Others, which are not available, go instead.
+/// Of these, `short` stay, and others, which are not available, go instead.
 ///
-/// | sizes | available | least | result | because                                     |
+/// | sizes | available | short | result | because                                     |
 /// |-------|-----------|------:|--------|---------------------------------------------|
-/// | 2 2 1 | 3 0 0     |     4 | 3 1 1  | three serve, and four should                |
-/// | 2 2 1 | 3 0 0     |     2 | 2 2 1  | two are promised, and two go on             |
-/// | 2 2 1 | 3 2 1     |     4 | 2 2 1  | everything serves: five are left            |
-fn spare(sizes: &mut [i64], available: &[i64], least: i64) {
-    let kept: i64 = sizes.iter().zip(available).map(|(size, serve)| *size.min(serve)).sum();
-    let mut short = least.min(available.iter().sum()) - kept;
+/// | 2 2 1 | 3 0 0     |     1 | 3 1 1  | three serve, and none of them may go        |
+/// | 2 2 1 | 3 0 0     |     0 | 2 2 1  | one of the three may go                     |
+/// | 2 2 1 | 3 2 1     |     1 | 2 2 1  | everything serves: nobody goes instead      |
+fn spare(sizes: &mut [i64], available: &[i64], mut short: i64) {
     for at in 0..sizes.len() {
         for other in 0..sizes.len() {
             let missing = available[at] - sizes[at];
@@ -221,15 +223,15 @@ mod tests {
     #[test]
     fn replicas_that_serve_are_spared_where_the_promise_needs_them() {
         let cases = [
-            ([2, 2, 1], [3, 0, 0], 4, [3, 1, 1]),
-            ([2, 2, 1], [3, 0, 0], 2, [2, 2, 1]),
-            ([2, 2, 1], [3, 2, 1], 4, [2, 2, 1]),
-            ([1, 1, 3], [3, 2, 0], 5, [3, 2, 0]),
-            ([0, 0, 2], [1, 1, 0], 9, [1, 1, 0]),
+            ([2, 2, 1], [3, 0, 0], 1, [3, 1, 1]),
+            ([2, 2, 1], [3, 0, 0], 0, [2, 2, 1]),
+            ([2, 2, 1], [3, 2, 1], 1, [2, 2, 1]),
+            ([1, 1, 3], [3, 2, 0], 3, [3, 2, 0]),
+            ([0, 0, 2], [1, 1, 0], 2, [1, 1, 0]),
         ];
-        for (mut sizes, available, least, expected) in cases {
-            spare(&mut sizes, &available, least);
-            assert_eq!(sizes, expected, "{available:?}, of which {least} are promised");
+        for (mut sizes, available, short, expected) in cases {
+            spare(&mut sizes, &available, short);
+            assert_eq!(sizes, expected, "{available:?}, of which {short} more have to stay");
         }
     }
 

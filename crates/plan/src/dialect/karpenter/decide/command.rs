@@ -10,7 +10,7 @@ use crate::dialect::karpenter::names::{NODE_CLAIM, annotation, condition};
 use crate::dialect::karpenter::read::Cluster;
 use crate::dialect::karpenter::read::claim::Member;
 use crate::dialect::karpenter::read::reason::Reason;
-use crate::gate::Permit;
+use crate::gate::{self, Permit};
 use crate::hash::structure::fingerprint;
 use crate::snapshot::Snapshot;
 
@@ -58,7 +58,7 @@ pub(crate) enum Progress {
     /// A replacement is not initialized yet.
     Waiting { replacement: String, until: Option<Timestamp> },
     /// Everything is there: the claim may go.
-    Ready,
+    Ready(Permit),
     /// It will not work out; everything is undone.
     Failed { why: String },
     /// Somebody else began it, and did not say what it waits for.
@@ -83,7 +83,7 @@ pub(crate) fn progress(
     let Some(note) = note else {
         let word = member.facts.disruption_word();
         if Reason::from_word(word) == Some(Reason::Empty) && is_empty {
-            return Progress::Ready;
+            return Progress::ready();
         }
         return if is_late {
             Progress::Failed { why: late(cluster) }
@@ -104,7 +104,14 @@ pub(crate) fn progress(
             };
         }
     }
-    Progress::Ready
+    Progress::ready()
+}
+
+impl Progress {
+    /// The claim has held its slot since its disruption began: nothing limits its last step.
+    fn ready() -> Self {
+        Self::Ready(gate::grant(1, &[]).permit().expect("nothing limits the grant"))
+    }
 }
 
 /// How long a command may take: longer the more there are, within bounds.

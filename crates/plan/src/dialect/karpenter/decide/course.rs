@@ -7,6 +7,7 @@ use jiff::Timestamp;
 
 use super::Disruptions;
 use super::command::{self, Command, Progress};
+use super::lifecycle;
 use super::simulate::Replacement;
 use crate::dialect::karpenter::read::Cluster;
 use crate::gate::Permit;
@@ -18,7 +19,7 @@ pub(crate) enum Course<'d, 'w> {
     /// It is being deleted: its node is drained and its machine given back.
     Terminate,
     /// Its Node is being deleted, and so it goes too.
-    Follow,
+    Follow(Permit),
     /// Its Node has been unhealthy for too long.
     Repair(Permit),
     /// Its disruption is under way.
@@ -58,8 +59,8 @@ pub(crate) fn courses<'d, 'w>(
         if member.facts.is_deleting {
             return Course::Terminate;
         }
-        if member.node.is_some_and(|node| node.facts.is_deleting) {
-            return Course::Follow;
+        if let Some(permit) = lifecycle::follows(member) {
+            return Course::Follow(permit);
         }
         if let Some(permit) = disruptions.repairs.permit_of(at) {
             return Course::Repair(permit);

@@ -9,8 +9,11 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::dialect::karpenter::names::condition;
 use crate::dialect::karpenter::read::catalogue::{self, InstanceType, Offering};
+use crate::dialect::karpenter::read::claim::Member;
 use crate::dialect::karpenter::read::lifecycle::{Claim, since};
 use crate::dialect::karpenter::read::node;
+use crate::gate::{self, Limit, Permit};
+use crate::hold::HoldReason;
 use crate::resources;
 
 /// A claim that is not launched within this time is given up.
@@ -37,10 +40,11 @@ pub(crate) enum Stage<'w> {
     GiveUp {
         reason: &'static str,
         message: String,
+        permit: Permit,
     },
     /// The provider has no machine for it; it is given up then.
     Refused {
-        until: Timestamp,
+        until: Option<Timestamp>,
         message: String,
     },
     /// Its machine is on its way, until then.
@@ -100,26 +104,20 @@ pub(crate) fn stage<'w>(claim: &Claim<'w>, now: Timestamp) -> Stage<'w> {
         } else {
             ("launch_timeout", "launched")
         };
-        return Stage::GiveUp { reason, message: format!("the NodeClaim was not {verb} in time") };
+        return given_up(reason, format!("the NodeClaim was not {verb} in time"), None);
     }
     if !claim.is(condition::LAUNCHED) {
-        let pause = claim.facts.created.and_then(|at| at.checked_add(REFUSAL_PAUSE).ok());
-        return match (launch(claim), pause) {
-            (Stage::GiveUp { message, .. }, Some(until)) if until > now => {
-                Stage::Refused { until, message }
-            }
-            (stage, _) => stage,
-        };
+        return launch(claim, now);
     }
     match (claim.nodes.as_slice(), claim.is(condition::REGISTERED)) {
         (_, false) if registration_failed(claim) => Stage::Several,
         ([_, _, ..], false) => Stage::Several,
         ([], false) => boot(claim, now),
         ([node], false) => Stage::Register(node),
-        ([], true) => Stage::GiveUp {
-            reason: "garbage_collected",
-            message: "the provider no longer has its instance".to_owned(),
-        },
+        ([], true) => {
+            let message = "the provider no longer has its instance".to_owned();
+            given_up("garbage_collected", message, None)
+        }
         ([node, ..], true) if !claim.is(condition::INITIALIZED) => initialize(claim, node),
         ([_, ..], true) => Stage::Ready,
     }
@@ -130,12 +128,30 @@ fn registration_failed(claim: &Claim<'_>) -> bool {
     claim.object.condition_status(condition::REGISTERED) == Some("False")
 }
 
-fn launch<'w>(claim: &Claim<'w>) -> Stage<'w> {
+/// A claim that does not get on is deleted. Only the pause after a refusal limits that.
+fn given_up<'w>(reason: &'static str, message: String, until: Option<Timestamp>) -> Stage<'w> {
+    let refused = || HoldReason::NotAvailable { detail: message.clone() };
+    let pause = until.map(|_| Limit::closed(refused()));
+    match gate::grant(1, pause.as_slice()).permit() {
+        Some(permit) => Stage::GiveUp { reason, message, permit },
+        None => Stage::Refused { until, message },
+    }
+}
+
+/// The permit of a claim that goes because its Node is being deleted: nothing limits that.
+pub(crate) fn follows(member: &Member<'_>) -> Option<Permit> {
+    let node_goes = member.node.is_some_and(|node| node.facts.is_deleting);
+    gate::grant(u32::from(node_goes), &[]).permit()
+}
+
+fn launch<'w>(claim: &Claim<'w>, now: Timestamp) -> Stage<'w> {
     if !claim.is_simulated {
         return Stage::Foreign;
     }
     let name = claim.class_name;
-    let give_up = |reason, message| Stage::GiveUp { reason, message };
+    let pause = claim.facts.created.and_then(|at| at.checked_add(REFUSAL_PAUSE).ok());
+    let pause = pause.filter(|until| *until > now);
+    let give_up = |reason, message| given_up(reason, message, pause);
     let Some(class) = &claim.class else {
         let message = format!("KWOKNodeClass {name} does not exist");
         return give_up("insufficient_capacity", message);

@@ -11,6 +11,7 @@ use crate::dialect::karpenter::names::condition;
 use crate::dialect::karpenter::read::claim::Member;
 use crate::dialect::karpenter::read::pod::Pod;
 use crate::gate::{self, Limit, Permit};
+use crate::hold::HoldReason;
 
 /// Pods that a claim was made for get the next one no sooner: whatever keeps them from its node
 /// may keep them from any other.
@@ -20,27 +21,24 @@ const PAUSE: SignedDuration = SignedDuration::from_secs(10);
 #[derive(Clone, Debug)]
 pub(crate) struct Provision<'w> {
     pub(crate) replacements: Vec<Replacement<'w>>,
-    pub(crate) permit: Permit,
+    pub(crate) permit: Option<Permit>,
+    /// Why pods that wait get no node of this pool, or not all of them do.
+    pub(crate) hold: Option<HoldReason>,
 }
 
 impl<'w> Disruptions<'_, 'w> {
-    /// The nodes that the own pool makes now. Every pool simulates the same, and makes its own.
-    ///
-    /// A claim that is not launched yet may be for these pods: nothing is made before that is
-    /// known, nor shortly afterwards if they are still waiting. Neither is anything for a pool that
-    /// is not Ready, or static.
+    /// The nodes that the own pool makes now; absent for static pools, and where there are no
+    /// pods. Every pool simulates the same, and makes its own.
     pub(crate) fn provision(&self) -> Option<Provision<'w>> {
         let (cluster, own) = (self.cluster, self.cluster.own);
-        let is_ready = cluster.pool().object.condition_status(condition::READY) == Some("True");
-        let is_waiting = cluster.launching().is_some();
-        let has_commands = self.commands.iter().any(|command| !command.replacements.is_empty());
-        if !is_ready || is_waiting || has_commands || cluster.pool().is_static() {
-            return None;
+        let inventory = self.inventory.as_ref().filter(|_| !cluster.pool().is_static())?;
+        // The pool as a whole is one candidate: while it makes nothing, what it would make is not
+        // worth a simulation.
+        let opening = gate::grant(1, &self.provision_limits());
+        if opening.count == 0 {
+            let hold = opening.hold.filter(|_| !cluster.pending.is_empty());
+            return Some(Provision { replacements: Vec::new(), permit: None, hold });
         }
-        if self.provisions_at().is_some() {
-            return None;
-        }
-        let inventory = self.inventory.as_ref()?;
         let leaving: BTreeSet<usize> =
             self.leaving.iter().copied().filter(|at| cluster.members[*at].is_leaving()).collect();
         let removal = Removal { candidates: &[], leaving: &leaving, is_consolidation: false };
@@ -50,7 +48,28 @@ impl<'w> Disruptions<'_, 'w> {
         let wanted = crate::count(replacements.len());
         let grant = gate::grant(wanted, &[Limit::burst(BURST, 0)]);
         replacements.truncate(grant.count as usize);
-        Some(Provision { permit: grant.permit()?, replacements })
+        Some(Provision { permit: grant.permit(), hold: grant.hold, replacements })
+    }
+
+    /// What keeps the own pool from making nodes for pods, in order of precedence.
+    ///
+    /// A claim that is not launched yet may be for these pods: nothing is made before that is
+    /// known, nor shortly afterwards if they are still waiting.
+    fn provision_limits(&self) -> Vec<Limit> {
+        let cluster = self.cluster;
+        let is_ready = cluster.pool().object.condition_status(condition::READY) == Some("True");
+        let readiness =
+            (!is_ready).then(|| format!("NodePool {} to be Ready", cluster.pool().name()));
+        let launch =
+            cluster.launching().map(|claim| format!("NodeClaim {} to be launched", claim.name()));
+        let has_commands = self.commands.iter().any(|command| !command.replacements.is_empty());
+        let commands =
+            has_commands.then(|| "replacements of nodes that are being disrupted".to_owned());
+        let depends = [readiness, launch, commands].into_iter().flatten();
+        let depends = depends.map(|on| Limit::closed(HoldReason::Depends { on }));
+        let for_secs = PAUSE.as_secs();
+        let pause = self.provisions_at().map(|_| Limit::closed(HoldReason::Settling { for_secs }));
+        depends.chain(pause).collect()
     }
 
     /// When pods get nodes that were waiting already as the newest claim was made; absent if that

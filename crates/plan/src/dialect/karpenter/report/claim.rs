@@ -5,7 +5,6 @@ use serde_json::json;
 
 use crate::dialect::karpenter::decide::lifecycle::{self, Stage};
 use crate::dialect::karpenter::names::{KWOK_GROUP, POD_DISRUPTION_BUDGET};
-use crate::dialect::karpenter::read::claim::Member;
 use crate::dialect::karpenter::read::lifecycle::Claim;
 use crate::dialect::karpenter::read::pod::Pod;
 use crate::dialect::karpenter::read::{Facts, member_of};
@@ -27,7 +26,8 @@ pub(crate) fn step(dialect: &'static str, snapshot: &Snapshot<'_>, now: Timestam
     step.decision = json!({"stage": word(&stage)});
     step.events = progress.events;
     let until = match &stage {
-        Stage::Booting { until } | Stage::Refused { until, .. } => Some(*until),
+        Stage::Booting { until } => Some(*until),
+        Stage::Refused { until, .. } => *until,
         _ => None,
     };
     step.wake_at =
@@ -46,12 +46,13 @@ pub(crate) fn step_alone(
     facts: &Facts,
     now: Timestamp,
 ) -> Step {
-    let node_goes = |member: &Member<'_>| member.node.is_some_and(|node| node.facts.is_deleting);
-    let Some(member) = member_of(snapshot, facts).filter(node_goes) else {
+    let member = member_of(snapshot, facts);
+    let permit = member.as_ref().and_then(lifecycle::follows);
+    let (Some(member), Some(permit)) = (member, permit) else {
         return step(dialect, snapshot, now);
     };
     let mut writes = Writes::default();
-    follow(&member, &mut writes);
+    follow(&member, permit, &mut writes);
     let (actions, events) = writes.into_parts();
     let step = Step::new(dialect, snapshot.rollout(), Verdict::Done);
     Step { decision: json!({"stage": "Delete"}), events, ..step }.judged(actions)

@@ -67,6 +67,21 @@ fn nothing_is_disrupted_while_a_claim_has_no_machine() {
 }
 
 #[test]
+fn a_pool_that_makes_nothing_for_waiting_pods_says_why() {
+    let told = |objects: Vec<Object>| {
+        let step = step(objects);
+        let hold = step.holds.into_iter().find(|hold| hold.member.is_none());
+        (step.actions.len(), hold.map(|hold| hold.reason))
+    };
+    let unready = || karpenter::pool("default", &json!({"consolidateAfter": "Never"})).build();
+    let on = "NodePool default to be Ready".to_owned();
+    let waits = told(vec![unready(), waiting("a").build()]);
+    assert_eq!(waits, (0, Some(HoldReason::Depends { on })));
+    assert_eq!(told(vec![unready()]).1, None, "nobody waits");
+    assert_eq!(told(vec![ready(&json!([])), waiting("a").build()]).1, None, "it makes a node");
+}
+
+#[test]
 fn nodes_with_pods_of_one_size_are_replaced_one_for_one() {
     // By name, the pod of a later node comes before those of the nodes that go already.
     let of = |name: &str, pod: &str| {

@@ -13,6 +13,7 @@ use crate::dialect::karpenter::read::catalogue::{InstanceType, Offering};
 use crate::dialect::karpenter::read::lifecycle::Claim;
 use crate::dialect::karpenter::status;
 use crate::finalizer;
+use crate::gate::Permit;
 use crate::object_patch::ObjectPatch;
 use crate::step::{Action, Event, EventType, Propagation, Verb, Why};
 use crate::taint::{self, Taint};
@@ -27,8 +28,8 @@ pub(crate) struct Progress {
 pub(crate) fn write(claim: &Claim<'_>, stage: &Stage<'_>, now: Timestamp) -> Progress {
     let mut progress = Progress::default();
     let object = claim.object;
-    if let Stage::GiveUp { reason, message } = stage {
-        return give_up(object, reason, message);
+    if let Stage::GiveUp { reason, message, permit } = stage {
+        return give_up(object, reason, message, *permit);
     }
     let why = Why::new("Lifecycle", "the NodeClaim goes on to its next stage");
     if let Some(added) = finalizer::added(object, &[FINALIZER], why.clone()) {
@@ -122,7 +123,7 @@ fn await_conditions(patch: &mut ObjectPatch<'_>) {
     }
 }
 
-fn give_up(claim: &Object, reason: &'static str, message: &str) -> Progress {
+fn give_up(claim: &Object, reason: &'static str, message: &str, permit: Permit) -> Progress {
     let event = match reason {
         "insufficient_capacity" => Some("InsufficientCapacityError"),
         _ => None,
@@ -131,9 +132,9 @@ fn give_up(claim: &Object, reason: &'static str, message: &str) -> Progress {
         let message = format!("NodeClaim {} event: {message}", claim.name());
         Event::new(claim.key(), EventType::Warning, word, message)
     });
-    let why = Why::new(reason, message);
+    let (verb, why) = (Verb::DeleteMember(permit), Why::new(reason, message));
     Progress {
-        actions: vec![Action::delete(Verb::Delete, claim, Propagation::Background, why)],
+        actions: vec![Action::delete(verb, claim, Propagation::Background, why)],
         events: events.into_iter().collect(),
     }
 }

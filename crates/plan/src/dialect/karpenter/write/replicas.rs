@@ -45,10 +45,12 @@ pub(crate) fn provision(
     writes: &mut Writes,
 ) {
     let why = Why::new("Provisioned", "pods fit on no node that there is or that is coming");
+    writes.hold.clone_from(&new.hold);
+    let Some(permit) = new.permit else { return };
     let count = crate::count(new.replacements.len());
     for (name, replacement) in free_names(cluster, snapshot, count).iter().zip(&new.replacements) {
         let (pool, why) = (cluster.pool(), why.clone());
-        writes.create.push(launch::create(pool, name, Some(replacement), None, new.permit, why));
+        writes.create.push(launch::create(pool, name, Some(replacement), None, permit, why));
     }
 }
 

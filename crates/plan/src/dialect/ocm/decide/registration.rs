@@ -15,6 +15,7 @@ use crate::dialect::ocm::names::{
 use crate::dialect::ocm::read::registration::{
     cleanup_priority, grace, has_finalizers, is_accepted, renewed_at, written_taints,
 };
+use crate::gate::{self, Candidate, Permit};
 use crate::snapshot::Snapshot;
 use crate::taint::Taint;
 
@@ -52,6 +53,8 @@ pub(crate) struct Leftovers<'w> {
     pub(crate) held: usize,
     /// Those that go now: the lowest priority, and not being deleted yet.
     pub(crate) now: Vec<&'w Object>,
+    /// The gate's leave to delete these.
+    pub(crate) permit: Option<Permit>,
 }
 
 /// What is known from the Lease of a cluster.
@@ -91,9 +94,14 @@ fn phase<'w>(snapshot: &Snapshot<'w>) -> Phase<'w> {
         let first = works.iter().map(|work| cleanup_priority(work)).min();
         let is_next =
             |work: &&&Object| Some(cleanup_priority(work)) == first && !work.is_deleting();
-        let now = works.iter().filter(is_next).copied().collect();
+        let next: Vec<&Object> = works.iter().filter(is_next).copied().collect();
+        // The cluster is given up: but for their own order, nothing limits how many works go.
+        let candidates = next.iter().enumerate().map(|(at, work)| Candidate::free(work.name(), at));
+        let admission = gate::admit(candidates.collect(), &[]);
+        let now = admission.starts.iter().map(|work| next[work.index]).collect();
         let held = works.iter().filter(|work| has_finalizers(work)).count();
-        return Phase::Leaving(Leftovers { works: works.len(), held, now });
+        let (works, permit) = (works.len(), admission.permit());
+        return Phase::Leaving(Leftovers { works, held, now, permit });
     }
     if is_accepted(cluster) {
         let has_namespace = snapshot.find(&NAMESPACE, "", cluster.name()).is_some();

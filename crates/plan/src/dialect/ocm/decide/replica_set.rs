@@ -24,7 +24,7 @@ use crate::dialect::ocm::read::strategy::Strategy;
 use crate::dialect::ocm::read::template::Template;
 use crate::dialect::ocm::read::work::{ClusterWork, Works, is_labelled, placement_of};
 use crate::dialect::ocm::read::work_status::{RolloutStatus, WorkStatus, work_status};
-use crate::gate::{Candidate, Permit, admit};
+use crate::gate::{Candidate, Limit, Permit, admit};
 use crate::hold::HoldReason;
 use crate::snapshot::Snapshot;
 
@@ -108,6 +108,8 @@ pub(crate) struct Removals<'w> {
     pub(crate) now: Vec<(&'w Object, Permit)>,
     /// How many are being deleted already.
     pub(crate) terminating: usize,
+    /// The clusters of works that go later, and why.
+    pub(crate) holds: BTreeMap<&'w str, HoldReason>,
 }
 
 /// Decides about the replica set of a snapshot.
@@ -118,7 +120,7 @@ pub(crate) fn decide<'w>(snapshot: &Snapshot<'w>, now: Timestamp) -> Decision<'w
         let waits = deletes_in_foreground(replica_set);
         let waits_for = if waits { works.all.len() } else { 0 };
         let release = is_protected(replica_set) && waits_for == 0;
-        return Decision::Deleting { removals: Removals::of(works.all), waits_for, release };
+        return Decision::Deleting { removals: Removals::of(works.all, None), waits_for, release };
     }
     if owner_value(replica_set).len() > LABEL_VALUE_MAX {
         return Decision::NameTooLong;
@@ -134,7 +136,8 @@ pub(crate) fn decide<'w>(snapshot: &Snapshot<'w>, now: Timestamp) -> Decision<'w
     if is_protected {
         let names: BTreeSet<&str> = referenced(replica_set).collect();
         let all = works.all.iter().copied();
-        rolling.unreferenced = Removals::of(all.filter(|work| !names.contains(placement_of(work))));
+        let unreferenced = all.filter(|work| !names.contains(placement_of(work)));
+        rolling.unreferenced = Removals::of(unreferenced, None);
     }
     for reference in placement_refs(replica_set) {
         let reference = rolling.reference(snapshot, reference, &works, now);
@@ -148,19 +151,22 @@ pub(crate) fn decide<'w>(snapshot: &Snapshot<'w>, now: Timestamp) -> Decision<'w
 }
 
 impl<'w> Removals<'w> {
-    /// Nothing limits a removal: the work belongs to nobody any more.
-    fn of(works: impl IntoIterator<Item = &'w Object>) -> Self {
+    /// The works belong to nobody any more: only a `deferral` limits how many go.
+    fn of(works: impl IntoIterator<Item = &'w Object>, deferral: Option<&HoldReason>) -> Self {
         let works: Vec<&'w Object> = works.into_iter().collect();
         let staying = works.iter().enumerate().filter(|(_, work)| !work.is_deleting());
         let candidates: Vec<Candidate<'w>> =
             staying.map(|(index, work)| Candidate::free(work.namespace(), index)).collect();
         let terminating = works.len() - candidates.len();
-        let admission = admit(candidates, &[]);
+        let limit = deferral.cloned().map(Limit::closed);
+        let admission = admit(candidates, limit.as_slice());
         let start = |permit| {
             let starts = admission.starts.iter();
             starts.map(|member| (works[member.index], permit)).collect()
         };
-        Self { now: admission.permit().map_or_else(Vec::new, start), terminating }
+        let now = admission.permit().map_or_else(Vec::new, start);
+        let holds = admission.holds.into_iter().map(|(member, reason)| (member.name, reason));
+        Self { now, terminating, holds: holds.collect() }
     }
 
     /// How many works go, or are on their way.
@@ -204,10 +210,9 @@ impl<'w> Rolling<'w> {
         let group_length = policy.map_or(total, |policy| length(policy.grouping.per_group, total));
         rollout.selected = selected_count(placement).unwrap_or(u64::from(total));
         let deferral = self.deferral(snapshot, placement, &decisions);
-        if deferral.is_none() {
-            rollout.removals = Removals::of(removed);
-            rollout.surplus = Removals::of(surplus);
-        } else {
+        rollout.removals = Removals::of(removed, deferral.as_ref());
+        rollout.surplus = Removals::of(surplus, deferral.as_ref());
+        if deferral.is_some() {
             rollout.mislabelled.clear();
         }
         rollout.admit(group_length, deferral);

@@ -1,6 +1,6 @@
 //! A decision about a replica set as a step.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use convoy_api::Object;
 use jiff::Timestamp;
@@ -57,17 +57,20 @@ fn deleting(step: &mut Step, removals: &Removals<'_>, waits_for: usize, now: Tim
     if waits_for > 0 || !step.actions.is_empty() {
         step.verdict = Verdict::Moving;
     }
-    step.groups.extend(removed(removals.len()));
+    step.groups.extend(removed(removals.len(), 0));
     let removed = removals.clusters().collect();
     step.decision = Summary { removed, ..Summary::default() }.json(now);
 }
 
-/// The group of works that go; none if there are none.
-fn removed(works: usize) -> Option<GroupReport> {
-    let mut report = GroupReport::new("removed");
-    report.total = count(works);
-    report.gone = count(works);
-    (works > 0).then_some(report)
+/// The name of the group of works that go.
+const REMOVED: &str = "removed";
+
+/// The group of works that go now or later; none if there are none.
+fn removed(works: usize, waiting: usize) -> Option<GroupReport> {
+    let mut report = GroupReport::new(REMOVED);
+    report.count_many(MemberState::Gone, count(works));
+    report.count_many(MemberState::Waiting, count(waiting));
+    (report.total > 0).then_some(report)
 }
 
 /// The keys that the vectors know.
@@ -139,7 +142,14 @@ impl<'w> Reporter<'_, 'w> {
             }
         }
         let going: usize = rolling.rollouts().map(|placement| placement.removals.len()).sum();
-        self.step.groups.extend(removed(rolling.unreferenced.len() + going));
+        // A cluster with one work too many is selected: its own group tells what it waits for.
+        let waiting = rolling.rollouts().flat_map(|placement| &placement.removals.holds);
+        let waiting: BTreeMap<&str, &HoldReason> = waiting.map(|(at, it)| (*at, it)).collect();
+        self.step.groups.extend(removed(rolling.unreferenced.len() + going, waiting.len()));
+        let holds = waiting
+            .into_iter()
+            .map(|(cluster, reason)| Hold::of_member(cluster, reason.clone()).in_group(REMOVED));
+        self.step.holds.extend(holds);
         let summary = Summary::of(rolling);
         self.step.verdict = self.verdict(summary.recheck_at);
         self.step.wake_at = summary.recheck_at;

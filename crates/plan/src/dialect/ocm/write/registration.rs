@@ -15,6 +15,7 @@ use crate::dialect::ocm::names::{
 };
 use crate::dialect::ocm::read::registration::{is_left_alone, written_selector};
 use crate::finalizer;
+use crate::gate::Permit;
 use crate::merge_patch::nested;
 use crate::snapshot::Snapshot;
 use crate::step::{Action, Propagation, Verb, Why};
@@ -77,10 +78,11 @@ fn denied(snapshot: &Snapshot<'_>, works: usize) -> Vec<Action> {
 fn leaving(snapshot: &Snapshot<'_>, leftovers: &Leftovers<'_>) -> Vec<Action> {
     let cluster = snapshot.rollout();
     let why = || Why::new("ClusterDeleted", format!("cluster {} leaves the hub", cluster.name()));
-    let works = leftovers.now.iter();
-    let mut actions: Vec<Action> = works
-        .map(|work| Action::delete(Verb::Delete, work, Propagation::Background, why()))
-        .collect();
+    let works = leftovers.now.iter().zip(leftovers.permit.into_iter().cycle());
+    let deleted = |(work, permit): (&&Object, Permit)| {
+        Action::delete(Verb::DeleteMember(permit), work, Propagation::Background, why())
+    };
+    let mut actions: Vec<Action> = works.map(deleted).collect();
     actions.extend(withdrawn(snapshot, &rights::of_agents(cluster.name()), leftovers.works));
     if leftovers.works == 0 {
         actions.extend(withdrawn(snapshot, &rights::of_cluster(cluster.name(), true), 0));

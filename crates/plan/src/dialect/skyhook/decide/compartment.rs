@@ -5,9 +5,11 @@ use crate::dialect::skyhook::decide::batch::{Ended, next_size};
 use crate::dialect::skyhook::decide::member::Member;
 use crate::dialect::skyhook::read::batch::BatchState;
 use crate::dialect::skyhook::read::policy::{CompartmentSpec, percent_of};
+use crate::gate::{Limit, grant};
 use crate::hold::HoldReason;
 use crate::selector::label_sets::LabelSets;
 use convoy_api::skyhook::StatusWord;
+use smol_str::SmolStr;
 
 /// A group of nodes with a budget and a pace.
 #[derive(Clone, Debug)]
@@ -149,15 +151,19 @@ impl Compartment {
         }
     }
 
-    /// How many nodes the next batch takes: what the strategy asks for, within the ceiling.
+    /// The limits on a batch that begins beside so many nodes `in_flight`, `by` naming the first
+    /// few: the size that the strategy asks for, then the ceiling.
+    pub(crate) fn batch_limits(&self, in_flight: u32, by: Vec<SmolStr>) -> Vec<Limit> {
+        let batch = self.spec.strategy.as_ref().map(|strategy| {
+            let size = next_size(strategy, &self.batch, self.processed, self.total());
+            Limit::batch(self.batch.current_batch, size)
+        });
+        let ceiling = Limit::slots("the compartment", in_flight, self.slots(), by);
+        batch.into_iter().chain([ceiling]).collect()
+    }
+
+    /// How many nodes the next batch takes, once nobody is in flight.
     pub(crate) fn next_size(&self) -> u32 {
-        if self.members.is_empty() {
-            return 0;
-        }
-        let wanted = match &self.spec.strategy {
-            Some(strategy) => next_size(strategy, &self.batch, self.processed, self.total()),
-            None => self.ceiling,
-        };
-        wanted.min(self.slots())
+        grant(self.total(), &self.batch_limits(0, Vec::new())).count
     }
 }

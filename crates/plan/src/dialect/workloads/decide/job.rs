@@ -33,8 +33,8 @@ pub(crate) struct JobDecision<'o> {
     pub(crate) indexes: Vec<Option<usize>>,
     /// Until when failures keep the next pod waiting.
     pub(crate) backs_off_until: Option<Timestamp>,
-    /// The same for single indexes, where failures are limited for each.
-    pub(crate) index_back_offs: BTreeMap<usize, Timestamp>,
+    /// The same for single indexes, where failures are limited for each, and what each is told.
+    pub(crate) index_holds: Vec<(usize, HoldReason, Timestamp)>,
 }
 
 pub(crate) fn decide<'o>(job: &Job<'o>) -> JobDecision<'o> {
@@ -45,7 +45,8 @@ pub(crate) fn decide<'o>(job: &Job<'o>) -> JobDecision<'o> {
     let total = if is_ending { running } else { total(job) };
     let index_back_offs = if is_ending { BTreeMap::new() } else { index_back_offs(job) };
     let backs_off_until = backs_off(job);
-    let waiting = job.occupied() + index_back_offs.len();
+    let index_holds = index_holds(job, &index_back_offs);
+    let waiting = job.occupied() + index_holds.len();
     let needed = crate::count(total.saturating_sub(waiting));
     let creation = gate::grant(needed, &creation_limits(job, backs_off_until));
     let stops = end.is_some() || job.is_suspended;
@@ -63,7 +64,7 @@ pub(crate) fn decide<'o>(job: &Job<'o>) -> JobDecision<'o> {
         .zip(job.ttl_secs)
         .and_then(|(since, secs)| since.checked_add(SignedDuration::from_secs(secs)).ok());
     let removals = removals(job, excess);
-    JobDecision { expires_at, end, removals, creation, indexes, backs_off_until, index_back_offs }
+    JobDecision { expires_at, end, removals, creation, indexes, backs_off_until, index_holds }
 }
 
 /// How many pods may run in all that follows, whatever the parallelism.
@@ -115,6 +116,22 @@ fn index_back_offs(job: &Job<'_>) -> BTreeMap<usize, Timestamp> {
         Some((*index, waits_until(job, times, ended_at(pod)?)?))
     });
     waits.collect()
+}
+
+/// An index that backs off has an obstacle of its own: it takes no room from the others.
+fn index_holds(
+    job: &Job<'_>,
+    back_offs: &BTreeMap<usize, Timestamp>,
+) -> Vec<(usize, HoldReason, Timestamp)> {
+    let obstacle = |index: usize| {
+        let failures = job.failures_of(index).unwrap_or_default().total();
+        let noun = if failures == 1 { "pod" } else { "pods" };
+        HoldReason::Failed { detail: format!("{failures} {noun} failed") }
+    };
+    let candidates = back_offs.keys().map(|index| Candidate::blocked("", *index, obstacle(*index)));
+    let admission = gate::admit(candidates.collect(), &[]);
+    let holds = admission.holds.into_iter();
+    holds.map(|(member, reason)| (member.index, reason, back_offs[&member.index])).collect()
 }
 
 fn waits_until(job: &Job<'_>, failures: usize, last: Timestamp) -> Option<Timestamp> {

@@ -19,7 +19,7 @@ use crate::gate::{self, Admission, Candidate, Limit, Permit};
 use crate::hold::HoldReason;
 
 /// The most missing pods that one step looks at. The next step goes on where it ended.
-pub(crate) const BURST: usize = 500;
+const BURST: u32 = 500;
 
 /// What is done about the pods of a StatefulSet.
 #[derive(Debug, Default)]
@@ -28,6 +28,10 @@ pub(crate) struct StatefulSetDecision<'o> {
     pub(crate) works: Vec<(i64, Work<'o>, Permit)>,
     /// Why nothing happens to an ordinal, and until when.
     pub(crate) holds: BTreeMap<i64, (HoldReason, Option<Timestamp>)>,
+    /// The wanted ordinals that this step looks at.
+    pub(crate) near: Vec<i64>,
+    /// What is told about the others.
+    pub(crate) far_hold: Option<HoldReason>,
 }
 
 /// What is done about an ordinal.
@@ -54,9 +58,12 @@ pub(crate) fn decide<'o>(set: &StatefulSet<'o>) -> StatefulSetDecision<'o> {
     if set.owner.is_deleting() {
         return decision;
     }
+    let walk = gate::grant(crate::count(set.missing()), &[Limit::burst(BURST, 0)]);
+    decision.near = set.wanted_up_to(walk.count);
+    decision.far_hold = walk.hold;
     let is_one_by_one = set.max_unavailable == 1;
     if !set.is_ordered {
-        decision.admit(wanted(set), false);
+        decision.admit(wanted(set, &decision.near), false);
         decision.admit(beyond(set), false);
         if is_one_by_one {
             decision.admit(outdated(set), true);
@@ -65,7 +72,8 @@ pub(crate) fn decide<'o>(set: &StatefulSet<'o>) -> StatefulSetDecision<'o> {
         }
         return decision;
     }
-    let first: Vec<DueOrdinal<'_>> = wanted(set).into_iter().chain(beyond(set)).collect();
+    let first = wanted(set, &decision.near);
+    let first: Vec<DueOrdinal<'_>> = first.into_iter().chain(beyond(set)).collect();
     if first.is_empty() && !is_one_by_one {
         decision.replace(set);
     } else {
@@ -158,8 +166,8 @@ impl<'o> DueOrdinal<'o> {
     }
 }
 
-/// Wanted ordinals that are missing, or whose pod does not work.
-fn wanted<'o>(set: &StatefulSet<'o>) -> Vec<DueOrdinal<'o>> {
+/// Wanted ordinals among `near` that are missing, or whose pod does not work.
+fn wanted<'o>(set: &StatefulSet<'o>, near: &[i64]) -> Vec<DueOrdinal<'o>> {
     let turn = |ordinal: i64| match set.pods.get(&ordinal) {
         None => Some(DueOrdinal::create(set, ordinal)),
         Some((pod, Health::Finished)) => {
@@ -182,7 +190,7 @@ fn wanted<'o>(set: &StatefulSet<'o>) -> Vec<DueOrdinal<'o>> {
         }
         Some((_, Health::Settling { .. } | Health::Available)) => None,
     };
-    set.wanted_up_to(BURST).into_iter().filter_map(turn).collect()
+    near.iter().copied().filter_map(turn).collect()
 }
 
 /// Pods beyond the wanted ordinals, the last first.

@@ -70,8 +70,14 @@ impl<'o> StatefulSet<'o> {
         })
     }
 
+    /// How many wanted ordinals have no pod.
+    pub(crate) fn missing(&self) -> usize {
+        let wanted = usize::try_from(self.wanted.end - self.wanted.start).unwrap_or(0);
+        wanted.saturating_sub(self.pods.keys().filter(|it| self.wanted.contains(it)).count())
+    }
+
     /// The wanted ordinals up to the one at which more than `missing` have no pod.
-    pub(crate) fn wanted_up_to(&self, mut missing: usize) -> Vec<i64> {
+    pub(crate) fn wanted_up_to(&self, mut missing: u32) -> Vec<i64> {
         let is_near = |ordinal: &i64| {
             self.pods.contains_key(ordinal)
                 || missing.checked_sub(1).map(|left| missing = left).is_some()

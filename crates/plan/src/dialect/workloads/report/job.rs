@@ -81,12 +81,9 @@ fn members(job: &Job<'_>, decision: &JobDecision<'_>) -> Members {
     for _ in &decision.indexes {
         members.group.count(MemberState::Moving);
     }
-    for (index, until) in &decision.index_back_offs {
-        let failures = job.failures_of(*index).unwrap_or_default().total();
-        let noun = if failures == 1 { "pod" } else { "pods" };
-        let reason = HoldReason::Failed { detail: format!("{failures} {noun} failed") };
+    for (index, reason, until) in &decision.index_holds {
         let name = format!("index {index}");
-        members.add(name, MemberState::Waiting, Some(reason), Some(*until));
+        members.add(name, MemberState::Waiting, Some(reason.clone()), Some(*until));
     }
     match &decision.creation.hold {
         Some(reason @ HoldReason::Failed { .. }) => {

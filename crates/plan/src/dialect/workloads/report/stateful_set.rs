@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::Members;
 use crate::dialect::workloads::decide::revisions::expired;
-use crate::dialect::workloads::decide::stateful_set::{BURST, StatefulSetDecision, decide};
+use crate::dialect::workloads::decide::stateful_set::{StatefulSetDecision, decide};
 use crate::dialect::workloads::names::REVISION_HASH;
 use crate::dialect::workloads::read::stateful_set::StatefulSet;
 use crate::dialect::workloads::read::{Health, Unreadable};
@@ -29,14 +29,14 @@ pub(crate) fn step(
     let writes = writes(&set, &decision, &expired(&set.revisions, &live), snapshot);
     let mut members = Members::new(set.owner);
     if !set.owner.is_deleting() {
-        let ordinals = set.wanted_up_to(BURST).into_iter().chain(set.pods.keys().copied());
+        let ordinals = decision.near.iter().chain(set.pods.keys()).copied();
         let ordinals: BTreeSet<i64> = ordinals.collect();
         let seen = ordinals.iter().filter(|ordinal| set.wanted.contains(ordinal)).count();
         for ordinal in ordinals {
             let (state, hold, until) = standing(&set, &decision, ordinal);
             members.add(set.name(ordinal), state, hold, until);
         }
-        members.wait_unseen(set.wanted.end - set.wanted.start, seen, BURST);
+        members.wait_unseen(set.wanted.end - set.wanted.start, seen, decision.far_hold.clone());
     }
     let summary = json!({"currentRevision": set.current, "updateRevision": set.update});
     Ok(members.step(dialect, writes, set.owner, status(&set), summary))
