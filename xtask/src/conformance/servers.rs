@@ -84,9 +84,9 @@ impl Server {
 
 /// The controllers of kube-controller-manager that `convoy run` does not replace.
 fn without_workloads() -> String {
-    let replaced = WORKLOADS.iter().flat_map(|(_, controllers)| controllers.iter());
-    let off = replaced.map(|controller| format!(",-{controller}")).collect::<String>();
-    format!("*,-deployment-controller{off}")
+    let replaced = WORKLOADS.iter().flat_map(|(_, controllers)| *controllers);
+    let all = ["*", "-deployment-controller"].map(str::to_owned).into_iter();
+    all.chain(replaced.map(|controller| format!("-{controller}"))).collect::<Vec<_>>().join(",")
 }
 
 /// Starts a program that prints a line once it is ready.
