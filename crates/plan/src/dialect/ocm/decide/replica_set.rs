@@ -210,6 +210,9 @@ impl<'w> Rolling<'w> {
         let group_length = policy.map_or(total, |policy| length(policy.grouping.per_group, total));
         rollout.selected = selected_count(placement).unwrap_or(u64::from(total));
         let deferral = self.deferral(snapshot, placement, &decisions);
+        // While decisions are being written, nobody can tell who is no longer selected.
+        let is_known = deferral.is_none() || !self.is_protected;
+        let (removed, surplus) = if is_known { (removed, surplus) } else { Default::default() };
         rollout.removals = Removals::of(removed, deferral.as_ref());
         rollout.surplus = Removals::of(surplus, deferral.as_ref());
         if deferral.is_some() {
