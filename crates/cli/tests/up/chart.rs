@@ -272,6 +272,8 @@ fn upgrades_and_goes_back(site: &Site, chart: &str) {
 fn uninstalls(site: &Site, hub: Process) {
     let (access, helm) = (&site.access, &site.helm);
     let uid = site.uid(DEFINITION);
+    // As its pod would: without its role it could do nothing any more.
+    drop(hub);
     helm.run(&format!("uninstall convoy -n {WITHIN} --wait"));
     assert_eq!(site.uid(DEFINITION), uid);
     for object in ["skyhook/tuning", "crp/shop", "manifestworkreplicaset/words", "nodepool/default"]
@@ -282,7 +284,6 @@ fn uninstalls(site: &Site, hub: Process) {
                 clusterrolebindings,deployments,leases,services,poddisruptionbudgets";
     let mine = "-l app.kubernetes.io/instance=convoy -A -o name";
     assert_eq!(access.kubectl(&format!("get {left} {mine}")), "");
-    drop(hub);
     // The same chart takes its definitions back.
     let chart = chart();
     helm.run(&format!("install convoy {} -n {WITHIN} --set {ALL}", chart.display()));
