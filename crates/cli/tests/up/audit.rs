@@ -1,10 +1,12 @@
 //! The audit log of a real API server: who asked it for what, and when. In the whole suite, no
 //! request of an account that `deploy/` or the chart makes may be forbidden.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Mutex;
+use std::time::{Duration, Instant};
 
 use convoy_kubernetes::{ControlPlane, Programs};
 use serde_json::Value;
@@ -15,8 +17,20 @@ const POLICY: &str = "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [Re
 /// Names of the accounts that `deploy/` and the chart make.
 const ACCOUNTS: [&str; 2] = ["convoy", "convoy-agent"];
 
-/// The logs of all servers of this process, and how far each was read.
-static LOGS: Mutex<Vec<(PathBuf, u64)>> = Mutex::new(Vec::new());
+/// How long a new role may take to be known to its API server.
+const ROLE_DELAY: Duration = Duration::from_secs(10);
+
+/// The logs of all servers of this process.
+static LOGS: Mutex<Vec<RefusalLog>> = Mutex::new(Vec::new());
+
+/// A log as far as it was read.
+struct RefusalLog {
+    path: PathBuf,
+    end: u64,
+    /// What was forbidden to an account of ours and was not allowed since, by account, verb and path,
+    /// and when that was read.
+    refused: BTreeMap<[String; 3], (Instant, Value)>,
+}
 
 pub(crate) struct AuditLog {
     directory: tempfile::TempDir,
@@ -48,7 +62,8 @@ impl AuditLog {
         let path = path.to_string_lossy();
         let flags = [("--audit-policy-file", policy.as_ref()), ("--audit-log-path", path.as_ref())];
         let control_plane = ControlPlane::start(&programs, &[&flags, more].concat()).unwrap();
-        LOGS.lock().unwrap().push((log.path(), 0));
+        let refused = BTreeMap::new();
+        LOGS.lock().unwrap().push(RefusalLog { path: log.path(), end: 0, refused });
         (control_plane, log)
     }
 
@@ -70,35 +85,49 @@ impl AuditLog {
     }
 }
 
-/// Fails if a server of this process has forbidden something to an account of ours since the last
-/// call. What an account asks for in somebody's name is that person's business.
+/// Fails if a server of this process has forbidden something to an account of ours, and has not
+/// allowed it soon after that. What an account asks for in somebody's name is that person's business.
 pub(crate) fn no_account_is_refused() {
     let mut logs = LOGS.lock().unwrap();
     // The log of a test that has ended is gone.
-    logs.retain(|(path, _)| path.exists());
-    let refused: Vec<Value> = logs.iter_mut().flat_map(|(path, end)| refused(path, end)).collect();
+    logs.retain(|log| log.path.exists());
+    let refused: Vec<Value> = logs.iter_mut().flat_map(RefusalLog::read).collect();
     drop(logs);
     assert!(refused.is_empty(), "a permission is missing: {refused:#?}");
 }
 
-/// Requests of our accounts that are logged as forbidden after `end`, which moves on.
-fn refused(path: &Path, end: &mut u64) -> Vec<Value> {
-    let mut text = String::new();
-    let mut file = File::open(path).unwrap();
-    file.seek(SeekFrom::Start(*end)).unwrap();
-    file.read_to_string(&mut text).unwrap();
-    // The last line may be half written.
-    let whole = text.rfind('\n').map_or(0, |last| last + 1);
-    *end += whole as u64;
-    let is_ours = |event: &Value| {
-        let user = event["user"]["username"].as_str().unwrap_or_default();
-        let account = user.strip_prefix("system:serviceaccount:").unwrap_or_default();
-        let account = account.split_once(':').map_or("", |(_, name)| name);
-        ACCOUNTS.contains(&account) && event["impersonatedUser"].is_null()
-    };
-    let events = text[..whole].lines().filter(|line| line.contains(r#""code":403"#));
-    let events = events.filter_map(|line| serde_json::from_str(line).ok());
-    events.filter(is_ours).collect()
+impl RefusalLog {
+    /// Reads on; what has been forbidden for too long.
+    fn read(&mut self) -> Vec<Value> {
+        let mut text = String::new();
+        let mut file = File::open(&self.path).unwrap();
+        file.seek(SeekFrom::Start(self.end)).unwrap();
+        file.read_to_string(&mut text).unwrap();
+        // The last line may be half written.
+        let whole = text.rfind('\n').map_or(0, |last| last + 1);
+        self.end += whole as u64;
+        let lines = text[..whole].lines().filter(|line| line.contains(":convoy"));
+        for event in lines.filter_map(|line| serde_json::from_str::<Value>(line).ok()) {
+            let Some(request) = request_of_ours(&event) else { continue };
+            if event["responseStatus"]["code"] == 403 {
+                self.refused.entry(request).or_insert((Instant::now(), event));
+            } else {
+                self.refused.remove(&request);
+            }
+        }
+        let late = self.refused.values().filter(|(since, _)| since.elapsed() > ROLE_DELAY);
+        late.map(|(_, event)| event.clone()).collect()
+    }
+}
+
+/// Account, verb and path of a request that an account of ours makes in its own name.
+fn request_of_ours(event: &Value) -> Option<[String; 3]> {
+    let user = event["user"]["username"].as_str()?;
+    let (_, account) = user.strip_prefix("system:serviceaccount:")?.split_once(':')?;
+    let is_ours = ACCOUNTS.contains(&account) && event["impersonatedUser"].is_null();
+    let path = event["requestURI"].as_str()?.split('?').next()?;
+    let verb = event["verb"].as_str()?;
+    is_ours.then(|| [user, verb, path].map(str::to_owned))
 }
 
 fn audited(event: &Value) -> Audited {
