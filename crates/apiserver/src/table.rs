@@ -3,7 +3,7 @@
 //! Which columns a built-in kind has is said beside the kind, and a definition says it of its own.
 
 mod custom;
-mod part;
+mod subresource;
 
 use std::borrow::Cow;
 
@@ -24,7 +24,7 @@ enum Columns<'r> {
     /// Those of a built-in kind.
     Kind(&'static dyn Kind),
     /// Those of a sub-resource's answer.
-    Part(&'static [Column]),
+    Subresource(&'static [Column]),
     Custom(Vec<CustomColumn<'r>>),
 }
 
@@ -94,7 +94,7 @@ fn row(columns: &Columns<'_>, row: &Row<'_>, shown: Value) -> Value {
 /// what one of its sub-resources gives. None for kinds that are never printed.
 fn columns_of<'r>(resource: &'r Resource, object: &Value) -> Option<Columns<'r>> {
     match object["kind"].as_str() {
-        Some(kind) if kind != resource.kind => part::columns(kind).map(Columns::Part),
+        Some(kind) if kind != resource.kind => subresource::columns(kind).map(Columns::Subresource),
         _ => resource_columns(resource),
     }
 }
@@ -112,7 +112,7 @@ impl Columns<'_> {
     fn definitions(&self) -> Value {
         match self {
             Self::Kind(kind) => kind.columns().iter().map(Column::definition).collect(),
-            Self::Part(columns) => columns.iter().map(Column::definition).collect(),
+            Self::Subresource(columns) => columns.iter().map(Column::definition).collect(),
             Self::Custom(columns) => columns.iter().map(CustomColumn::definition).collect(),
         }
     }
@@ -120,7 +120,7 @@ impl Columns<'_> {
     fn cells(&self, row: &Row<'_>) -> Vec<Value> {
         match self {
             Self::Kind(kind) => kind.columns().iter().map(|column| column.cell(row)).collect(),
-            Self::Part(columns) => columns.iter().map(|column| column.cell(row)).collect(),
+            Self::Subresource(columns) => columns.iter().map(|column| column.cell(row)).collect(),
             Self::Custom(columns) => columns.iter().map(|column| column.cell(row)).collect(),
         }
     }
@@ -129,7 +129,7 @@ impl Columns<'_> {
     fn conditions(&self, object: &Value) -> Option<Value> {
         match self {
             Self::Kind(kind) => kind.row_conditions(object),
-            Self::Part(_) | Self::Custom(_) => None,
+            Self::Subresource(_) | Self::Custom(_) => None,
         }
     }
 }

@@ -100,3 +100,21 @@ fn cut(text: &str) -> String {
     let shown: String = text.chars().take(REASON_CHARS_MAX - 1).collect();
     format!("{}…", shown.trim_end())
 }
+
+#[cfg(test)]
+mod tests {
+    use convoy_plan::{Hold, HoldReason};
+    use convoy_testkit::apps;
+
+    use super::*;
+
+    #[test]
+    fn a_rollout_that_is_done_tells_what_is_about_all_of_it() {
+        let mut step = Step::new("apps", &apps::deployment(1, "web:1").build(), Verdict::Done);
+        let waits = HoldReason::Depends { on: "a node".to_owned() };
+        step.holds.push(Hold::of_member("web-1", waits));
+        assert_eq!(reason(&step), None, "members stay as they are on purpose");
+        step.holds.push(Hold::of_rollout(HoldReason::Paused));
+        assert_eq!(reason(&step), Some(HoldReason::Paused.to_string()));
+    }
+}

@@ -46,8 +46,8 @@ impl Members {
         }
     }
 
-    /// Counts the members that a step of `burst` did not get to, of `wanted` in all. They have
-    /// no names yet, so the rollout's own hold speaks for them.
+    /// Counts the members that a step did not get to, of `wanted` in all. They have no names yet, so
+    /// the rollout's own hold speaks for them.
     fn wait_unseen(&mut self, wanted: i64, seen: usize, hold: Option<HoldReason>) {
         let unseen = usize::try_from(wanted).unwrap_or(usize::MAX).saturating_sub(seen);
         if unseen > 0 {

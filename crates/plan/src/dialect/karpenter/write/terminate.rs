@@ -161,12 +161,14 @@ fn drain(
     if waited.is_empty() {
         return None;
     }
-    let forced: Vec<&Pod<'_>> =
-        waited.iter().copied().filter(|pod| is_due(pod, deadline, now)).collect();
-    for pod in &forced {
-        force(pod, deadline.unwrap_or(now), now, writes);
+    let is_forced = |pod: &&Pod<'_>| deadline.is_some_and(|deadline| is_due(pod, deadline, now));
+    let (forced, rest): (Vec<&Pod<'_>>, Vec<&Pod<'_>>) =
+        waited.iter().copied().partition(is_forced);
+    if let Some(deadline) = deadline {
+        for pod in forced {
+            force(pod, deadline, now, writes);
+        }
     }
-    let rest = waited.iter().copied().filter(|pod| !is_due(pod, deadline, now));
     let mut groups: BTreeMap<(bool, bool), Vec<&Pod<'_>>> = BTreeMap::new();
     for pod in rest {
         groups
@@ -223,8 +225,7 @@ fn force_at(pod: &Pod<'_>, deadline: Timestamp) -> Option<Timestamp> {
 }
 
 /// Whether a pod is deleted by force, or would end too late without that.
-fn is_due(pod: &Pod<'_>, deadline: Option<Timestamp>, now: Timestamp) -> bool {
-    let Some(deadline) = deadline else { return false };
+fn is_due(pod: &Pod<'_>, deadline: Timestamp, now: Timestamp) -> bool {
     match pod.object.deleted_at() {
         Some(ends) => ends > deadline,
         None => force_at(pod, deadline).is_some_and(|at| at < now),
