@@ -7,6 +7,7 @@ mod members;
 mod objects;
 pub(super) mod process_file;
 mod server_flags;
+mod wait;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -32,6 +33,7 @@ use self::members::{MemberFlags, MemberSettings, MemberTasks};
 use self::objects::Prerequisites;
 use self::process_file::ProcessFile;
 use self::server_flags::ServerFlags;
+use self::wait::Wait;
 use super::agent::{Agents, FleetAgentFlags};
 use super::controller::{Controller, DialectFlags, Options};
 use super::fleet::Simulation;
@@ -119,6 +121,7 @@ async fn serve(args: Args) -> Result<()> {
     let controllers = chosen(controllers, scenario.is_some() && simulates_hub, !members.is_none());
     let agents = agents(agent, ocm_agent, &controllers, &options)?;
     let members = members.resolve(scenario.as_ref(), agents)?;
+    let wait = background.wait.then(|| Wait::of(&controllers, scenario.is_some() && simulates_hub));
     let own_webhooks = built_in_rules(skip_admission, &options);
     let (settings, directory) = server.settings(own_webhooks)?;
     members.check(&settings.contexts)?;
@@ -129,8 +132,10 @@ async fn serve(args: Args) -> Result<()> {
         prerequisites: prerequisites(&controllers, &options),
         members,
         scenario: scenario.clone().unwrap_or_default(),
+        wait,
         output,
-        log: background.in_background.then(|| directory.path().to_owned()),
+        directory: directory.path().to_owned(),
+        leaves_terminal: background.in_background,
     };
     let process_file = ProcessFile::hold(directory.path())?;
     // Beside members, a scenario describes the members' machines.
@@ -153,9 +158,13 @@ struct Start {
     members: MemberSettings,
     /// What happens on the members.
     scenario: Scenario,
+    /// What has to be ready as well.
+    wait: Option<Wait>,
     output: Output,
-    /// Where the log file is of a server that leaves the terminal.
-    log: Option<PathBuf>,
+    /// Where the files of the server are.
+    directory: PathBuf,
+    /// Whether it runs in the background from then on.
+    leaves_terminal: bool,
 }
 
 impl Start {
@@ -166,11 +175,39 @@ impl Start {
         } else {
             self.members.start(server, url, &self.scenario).await?
         };
-        announce(url, kubeconfig, &self.members, self.output)?;
-        if let Some(directory) = &self.log {
-            background::leave_terminal(directory)?;
+        if let Some(wait) = &self.wait {
+            wait.until_ready(server, &self.members).await?;
+        }
+        output::print(&self.announcement(url, kubeconfig))?;
+        if self.leaves_terminal {
+            background::leave_terminal(&self.directory)?;
         }
         Ok(tasks)
+    }
+
+    /// What is printed when everything is ready; its last line says how to stop a server that leaves
+    /// the terminal.
+    fn announcement(&self, url: &str, kubeconfig: &Path) -> String {
+        let (kubeconfig, directory) = (kubeconfig.display(), self.directory.display());
+        let names = self.members.names();
+        if let Output::Json = self.output {
+            let mut ready = json!({"ready": true, "url": url,
+                "kubeconfig": kubeconfig.to_string(), "dataDir": directory.to_string()});
+            if !names.is_empty() {
+                ready["members"] = json!(names);
+            }
+            return format!("{ready}\n");
+        }
+        let mut text = format!(
+            "Kubernetes API server is ready at {url}\n\n  export KUBECONFIG={kubeconfig}\n\n"
+        );
+        if !names.is_empty() {
+            text.extend(["Member clusters: ", &names.join(", "), "\n\n"]);
+        }
+        if self.leaves_terminal {
+            text.extend(["To stop it: convoy down --data-dir ", &directory.to_string(), "\n"]);
+        }
+        text
     }
 }
 
@@ -266,31 +303,6 @@ fn simulate(server: &Arc<Server>, cluster: &str, scenario: Scenario) -> Fleet {
         ..fleet::Settings::new(scenario)
     };
     Fleet::start(client, settings)
-}
-
-fn announce(url: &str, kubeconfig: &Path, members: &MemberSettings, output: Output) -> Result<()> {
-    let kubeconfig = kubeconfig.display();
-    let names = members.names();
-    let text = match output {
-        Output::Json => {
-            let mut ready =
-                json!({"ready": true, "url": url, "kubeconfig": kubeconfig.to_string()});
-            if !names.is_empty() {
-                ready["members"] = json!(names);
-            }
-            format!("{ready}\n")
-        }
-        Output::Text => {
-            let members = match names.as_slice() {
-                [] => String::new(),
-                names => format!("Member clusters: {}\n\n", names.join(", ")),
-            };
-            format!(
-                "Kubernetes API server is ready at {url}\n\n  export KUBECONFIG={kubeconfig}\n\n{members}"
-            )
-        }
-    };
-    output::print(&text)
 }
 
 /// A list of controllers, which may be empty.

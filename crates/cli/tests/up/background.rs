@@ -73,9 +73,31 @@ fn a_server_in_memory_leaves_nothing_behind() {
     let own = Path::new(ready["kubeconfig"].as_str().unwrap()).parent().unwrap();
     let _end = Down(path, own.to_str().unwrap());
     assert!(own.starts_with(path), "{ready}");
+    assert_eq!(ready["dataDir"].as_str(), own.to_str());
     let stopped = convoy(path, &["down", "--data-dir", own.to_str().unwrap()]);
     assert!(stopped.status.success(), "{stopped:?}");
     assert_eq!(std::fs::read_dir(path).unwrap().count(), 0);
     let nowhere = convoy(path, &["down", "--data-dir", "nowhere"]);
     assert!(!nowhere.status.success(), "a wrong name is not taken for a server that has ended");
+}
+
+#[test]
+fn a_server_that_waits_has_ready_nodes_and_members_and_says_how_to_stop_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    let _end = Down(path, "hub");
+    let up = ["up", "--data-dir", "hub", "--listen=127.0.0.1:0", "--nodes=2", "--members=2"];
+    let started = convoy(path, &[up.as_slice(), &["--detach", "--wait"]].concat());
+    let said = String::from_utf8(started.stdout).unwrap();
+    let access = Access::new(path.join("hub/admin.kubeconfig"));
+    // At once: a script does not poll.
+    let is_true = |what: &str, condition: &str| {
+        let status = format!("{{.items[*].status.conditions[?(@.type==\"{condition}\")].status}}");
+        access.kubectl(&format!("get {what} -o 'jsonpath={status}'"))
+    };
+    assert_eq!(is_true("nodes", "Ready"), "True True");
+    assert_eq!(is_true("memberclusters", "Joined"), "True True");
+    assert_eq!(is_true("managedclusters", "ManagedClusterConditionAvailable"), "True True");
+    let down = format!("To stop it: convoy down --data-dir {}", path.join("hub").display());
+    assert_eq!(said.lines().last(), Some(down.as_str()), "{said}");
 }

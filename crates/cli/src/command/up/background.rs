@@ -20,12 +20,16 @@ use crate::process::own_program;
 /// The flag of the started program in place of `--detach`.
 pub(super) const BACKGROUND: &str = "--in-background";
 
-/// Whether the server runs in the background.
+/// Whether the server runs in the background, and what it waits for before it says that it is ready.
 #[derive(Debug, clap::Args)]
 pub(super) struct BackgroundFlags {
     /// Run in the background: return as soon as the server is ready; `convoy down` stops it
     #[arg(long)]
     pub(super) detach: bool,
+    /// Wait until all simulated nodes and member clusters are ready before the server says that it
+    /// is, for scripts
+    #[arg(long)]
+    pub(super) wait: bool,
     /// Started by `--detach`.
     #[arg(long, hide = true)]
     pub(super) in_background: bool,

@@ -147,6 +147,11 @@ impl MemberSettings {
         self.members.iter().map(|member| member.name.as_str()).collect()
     }
 
+    /// Whether the members are registered on the hub.
+    pub(super) fn are_registered(&self) -> bool {
+        self.is_registered
+    }
+
     /// Refuses names with which two clusters would have the same context.
     pub(super) fn check(&self, contexts: &ContextNames) -> Result<()> {
         for name in self.names() {

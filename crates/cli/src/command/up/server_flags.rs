@@ -28,7 +28,7 @@ pub(super) struct ServerFlags {
     #[arg(long, conflicts_with = "data_dir")]
     ephemeral: bool,
     /// Address to listen on; port 0 picks a free port
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:6443")]
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:6443", env = "CONVOY_LISTEN")]
     listen: SocketAddr,
     /// File to write the kubeconfig to [default: admin.kubeconfig in the data directory]
     #[arg(long, value_name = "FILE")]
