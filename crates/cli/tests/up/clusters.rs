@@ -1,12 +1,11 @@
 //! Logical clusters: made and removed by command, met with stock kubectl.
 
-use std::fs;
-use std::path::Path;
 use std::process::Output;
 use std::time::Instant;
 
 use serde_json::Value;
 
+use crate::blocks::{run_by, transcripts};
 use crate::running::Running;
 
 fn printed(output: &Output) -> String {
@@ -59,14 +58,12 @@ fn clusters_come_and_go_by_command() {
 /// others.
 #[test]
 fn the_reference_shows_what_the_commands_print() {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/cli.md");
-    let page = fs::read_to_string(page).unwrap();
-    let (_, block) = page.split_once("```console server\n").unwrap();
-    let (block, _) = block.split_once("```").unwrap();
     let running = Running::start();
-    for shown in block.split("$ convoy ").skip(1) {
-        let (command, output) = shown.split_once('\n').unwrap();
-        assert_eq!(printed(&running.convoy(command)), output, "{command}");
+    for block in run_by("up/clusters.rs::the_reference_shows_what_the_commands_print") {
+        for (command, output) in transcripts(&block) {
+            let arguments = command.strip_prefix("convoy ").unwrap();
+            assert_eq!(printed(&running.convoy(arguments)), output, "{command}");
+        }
     }
 }
 

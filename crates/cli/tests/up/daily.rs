@@ -12,8 +12,6 @@ use crate::home::define;
 use crate::placements::guide::run_through;
 use crate::running::{Running, command};
 
-const GUIDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guides/stuck.md");
-
 /// Images that cannot be pulled, and nodes that are quick.
 const SCENARIO: &str = "
 nodes: [{count: 3}]
@@ -71,7 +69,7 @@ fn web(image: &str) -> Value {
 
 #[test]
 fn the_guide_to_stuck_rollouts_prints_what_it_shows() {
-    run_through(GUIDE, 8);
+    run_through("up/daily.rs::the_guide_to_stuck_rollouts_prints_what_it_shows", 8);
 }
 
 #[test]

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::home::CONVOY;
+use crate::shell::Guides;
 
 /// A demo whose temporary files are in a directory of the test.
 fn demo(directory: &Path, arguments: &[&str]) -> Command {
@@ -21,6 +22,8 @@ fn is_empty(directory: &Path) -> bool {
 
 #[test]
 fn every_rollout_ends_as_it_should_and_nothing_is_left() {
+    let mut guides = Guides::of("up/demo.rs::every_rollout_ends_as_it_should_and_nothing_is_left");
+    assert_eq!(guides.take("first-ten-minutes.md", "convoy demo"), "convoy demo");
     let directory = tempfile::tempdir().unwrap();
     let ended = demo(directory.path(), &[]).output().unwrap();
     let told = String::from_utf8(ended.stdout).unwrap();

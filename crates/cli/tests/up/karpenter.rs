@@ -11,11 +11,9 @@ use crate::home::define;
 use crate::placements::guide::run_through;
 use crate::running::Running;
 
-const GUIDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guides/karpenter.md");
-
 #[test]
 fn the_guide_to_karpenter_prints_what_it_shows() {
-    run_through(GUIDE, 12);
+    run_through("up/karpenter.rs::the_guide_to_karpenter_prints_what_it_shows", 12);
 }
 
 pub(crate) fn apply(running: &Access, object: &Value) {

@@ -5,6 +5,8 @@
 mod access;
 mod audit;
 mod background;
+#[path = "../documents/blocks.rs"]
+mod blocks;
 mod chart;
 mod clients;
 mod clusters;
@@ -17,6 +19,7 @@ mod fleet;
 mod fleet_admission;
 mod flows;
 mod guide_blocks;
+mod guides;
 mod handover;
 mod health;
 mod helm;
@@ -42,6 +45,7 @@ mod rollouts;
 mod running;
 mod scrape;
 mod services;
+mod shell;
 mod skyhook_admission;
 mod skyhook_metrics;
 mod skyhooks;

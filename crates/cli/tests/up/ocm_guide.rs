@@ -2,9 +2,7 @@
 
 use crate::placements::guide::run_through;
 
-const GUIDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guides/ocm.md");
-
 #[test]
 fn the_guide_to_ocm_prints_what_it_shows() {
-    run_through(GUIDE, 15);
+    run_through("up/ocm_guide.rs::the_guide_to_ocm_prints_what_it_shows", 15);
 }

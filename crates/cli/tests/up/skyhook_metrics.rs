@@ -6,6 +6,7 @@ use convoy_kubernetes::free_ports;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::blocks::{Block, all, run_by};
 use crate::running::Running;
 use crate::scrape::{scrape, scrape_until};
 
@@ -155,17 +156,13 @@ fn compartments_and_blocked_nodes_are_counted() {
 /// What the guide shows is what is served at the end of its rollout.
 #[test]
 fn the_guide_shows_what_is_served() {
-    let guide = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guides/skyhook.md");
-    let guide = std::fs::read_to_string(guide).unwrap();
-    let block = |text: &str, fence: &str| {
-        let (_, rest) = text.split_once(fence).unwrap();
-        rest.split_once("```").unwrap().0.to_owned()
-    };
-    let (_, end) = guide.split_once("## Monitor progress").unwrap();
-    let shown = block(end, "```text\n");
-    let shown: Vec<&str> = shown.lines().skip(1).collect();
+    let [block] =
+        run_by("up/skyhook_metrics.rs::the_guide_shows_what_is_served").try_into().unwrap();
+    let shown: Vec<&str> = block.body.lines().skip(1).collect();
+    let is_manifest = |other: &Block| other.page == block.page && other.language == "yaml";
+    let objects = all().into_iter().find(is_manifest).unwrap();
     let home = Home::start(6);
-    home.running.kubectl_with("apply -f -", &block(&guide, "```yaml\n"));
+    home.running.kubectl_with("apply -f -", &objects.body);
     let text = home.serves(&shown);
     let asked = |line: &&str| {
         let named = ["skyhook_node_status", "skyhook_rollout_c"];
