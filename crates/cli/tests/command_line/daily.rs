@@ -70,6 +70,40 @@ fn the_daily_commands_on_placements_of_a_fleet() {
     );
 }
 
+/// The binding of a cluster says which object could not be applied, and in which words the cluster
+/// refused it.
+#[test]
+fn a_placement_that_cannot_be_applied_is_explained_with_the_error() {
+    let example = std::fs::read_to_string(root().join("examples/fleet.yaml")).unwrap();
+    let (before, rest) = example.split_once("type: Available, status: \"False\"").unwrap();
+    let (_, after) = rest.split_once('\n').unwrap();
+    let conflict = "Apply failed with 1 conflict: conflict with \\\"helm\\\": .spec.replicas";
+    let failed = format!(
+        "type: Applied, status: \"False\", reason: NotAllWorkHaveBeenApplied, \
+         message: 1 of 1 Works, observedGeneration: 2}}
+  failedPlacements:
+  - group: apps
+    version: v1
+    kind: Deployment
+    namespace: shop
+    name: front
+    condition: {{type: Applied, status: \"False\", reason: FailedToApply, message: \"{conflict}\"}}
+"
+    );
+    let applied = "  - {type: Applied, status: \"True\"";
+    let (start, line) = before.rsplit_once(applied).unwrap();
+    let (_, end) = line.split_once('\n').unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let text = format!("{start}{end}{failed}{after}");
+    std::fs::write(directory.path().join("fleet.yaml"), text).unwrap();
+    let words = ["why", "shop", "-f", "fleet.yaml", "--now", START];
+    let run = binary::run_in(directory.path(), &words);
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    let cause = "Applied is False/NotAllWorkHaveBeenApplied: 1 of 1 Works; Deployment shop/front: \
+                 Apply failed with 1 conflict: conflict with \"helm\": .spec.replicas";
+    assert!(run.stdout.contains(cause), "{}", run.stdout);
+}
+
 #[test]
 fn the_daily_commands_on_deployments() {
     let now = "2026-01-01T00:05:00Z";

@@ -229,9 +229,25 @@ impl<'w> Binding<'w> {
     pub(crate) fn failure_message(&self) -> String {
         let failure = self.failure().map(|condition| {
             let word = |name| text(condition, name);
-            format!("{} is False/{}: {}", word("type"), word("reason"), word("message"))
+            let told = format!("{} is False/{}: {}", word("type"), word("reason"), word("message"));
+            let cause = self.apply_error().filter(|_| word("type") == APPLIED);
+            cause.map_or(told.clone(), |cause| format!("{told}; {cause}"))
         });
         failure.unwrap_or_else(|| self.explanation())
+    }
+
+    /// The first object that could not be applied, in the words of its cluster.
+    fn apply_error(&self) -> Option<String> {
+        let failed = list(self.object.status(), "failedPlacements");
+        let is_it = |entry: &&Value| text(field(entry, "condition"), "type") == APPLIED;
+        let mut failed = failed.iter().filter(is_it);
+        let (first, others) = (failed.next()?, failed.count());
+        let (kind, namespace, name) =
+            (text(first, "kind"), text(first, "namespace"), text(first, "name"));
+        let slash = if namespace.is_empty() { "" } else { "/" };
+        let message = text(field(first, "condition"), "message");
+        let others = if others == 0 { String::new() } else { format!(" (and {others} more)") };
+        Some(format!("{kind} {namespace}{slash}{name}: {message}{others}"))
     }
 
     pub(crate) fn has_failed(&self) -> bool {
@@ -379,6 +395,23 @@ mod tests {
             let binding = Binding::read(&object).unwrap();
             assert_eq!(binding.readiness(period, now), want, "{name}");
         }
+    }
+
+    #[test]
+    fn a_failure_to_apply_is_told_with_its_cause() {
+        let mut object = binding(&json!([condition("Applied", "False", "NotAllApplied", 2)]));
+        let told = |object: &Object| Binding::read(object).unwrap().failure_message();
+        assert_eq!(told(&object), "Applied is False/NotAllApplied: ");
+        let entry = |name: &str, kind: &str| {
+            json!({"version": "v1", "kind": "ConfigMap", "namespace": "shop", "name": name,
+                "condition": {"type": kind, "status": "False", "message": format!("{name} is bad")}})
+        };
+        let mut raw = object.raw().clone();
+        raw["status"]["failedPlacements"] =
+            json!([entry("a", "Available"), entry("b", "Applied"), entry("c", "Applied")]);
+        object = Object::from_value(raw).unwrap();
+        let cause = "ConfigMap shop/b: b is bad (and 1 more)";
+        assert_eq!(told(&object), format!("Applied is False/NotAllApplied: ; {cause}"));
     }
 
     #[test]
