@@ -9,11 +9,14 @@ use convoy_api::schema::{self, Schema};
 use convoy_api::text::similar;
 use convoy_api::{GroupKind, Object};
 use convoy_plan::{Diagnostic, World, validation};
+use serde_json::Value;
 
 /// What is wrong with the kinds of objects, and with objects of kinds that are defined among them.
 pub(crate) fn check(world: &World) -> Vec<Diagnostic> {
     let catalog = KindCatalog::of(world);
-    world.iter().flat_map(|object| catalog.check(object)).collect()
+    let placements = world.iter().filter(|object| super::carries_any_kind(object.kind()));
+    let selected = placements.flat_map(|placement| catalog.selected(placement));
+    world.iter().flat_map(|object| catalog.check(object)).chain(selected).collect()
 }
 
 /// The kind that somebody meant who wrote one that does not exist: another kind of its group, or
@@ -109,6 +112,34 @@ impl KindCatalog {
         };
         let field = if meant.kind == kind.kind { "apiVersion" } else { "kind" };
         Diagnostic::error(object, field, message)
+    }
+
+    /// Kinds that a placement selects and that are near to one that exists. Of groups of which no
+    /// kind is known, a cluster may have any kind.
+    fn selected(&self, placement: &Object) -> Vec<Diagnostic> {
+        let warning = |(index, selector): (usize, &Value)| {
+            let kind = GroupKind {
+                group: text(selector, "group").into(),
+                kind: text(selector, "kind").into(),
+            };
+            let is_known = self.versions.keys().any(|known| known.group == kind.group);
+            if !is_known || self.versions.contains_key(&kind) {
+                return None;
+            }
+            let meant = self.meant(&kind)?;
+            let unknown =
+                format!("unknown kind {:?} in group {:?}", kind.kind.as_str(), kind.group.as_str());
+            let (field, meant) = if meant.group == kind.group {
+                ("kind", format!("{:?}", meant.kind.as_str()))
+            } else {
+                ("group", format!("group {:?}", meant.group.as_str()))
+            };
+            let field = format!("spec.resourceSelectors[{index}].{field}");
+            let message = format!("{unknown}; did you mean {meant}?");
+            Some(Diagnostic::warning(placement, field, message))
+        };
+        let selectors = list(placement.spec(), "resourceSelectors").iter().enumerate();
+        selectors.filter_map(warning).collect()
     }
 
     fn meant(&self, kind: &GroupKind) -> Option<GroupKind> {

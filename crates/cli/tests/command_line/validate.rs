@@ -44,6 +44,37 @@ fn unknown_kinds_are_told_with_what_was_meant() {
     golden("kinds", KINDS, &[], 1);
 }
 
+/// In groups of Kubernetes and of definitions in the input; nothing is known of other groups.
+#[test]
+fn kinds_that_a_placement_selects_are_told_with_what_was_meant() {
+    let text = "
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.example.com}
+spec:
+  group: example.com
+  scope: Cluster
+  names: {plural: widgets, singular: widget, kind: Widget, listKind: WidgetList}
+  versions:
+  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}
+---
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ClusterResourcePlacement
+metadata: {name: shop}
+spec:
+  resourceSelectors:
+  - {group: \"\", version: v1, kind: Namespac, name: shop}
+  - {group: example.com, version: v1, kind: Wigdet, name: a}
+  - {group: elsewhere.example, version: v1, kind: Wigdet, name: a}
+  - {group: example.com, version: v1, kind: Widget, name: a}
+";
+    let run = validate(&[("placement.yaml", text)], &["-f", "placement.yaml"]);
+    let core = "unknown kind \"Namespac\" in group \"\"; did you mean \"Namespace\"?";
+    let custom = "unknown kind \"Wigdet\" in group \"example.com\"; did you mean \"Widget\"?";
+    assert!(run.stdout.contains(core) && run.stdout.contains(custom), "{}", run.stdout);
+    assert_eq!(run.stdout.matches("unknown kind").count(), 2, "{}", run.stdout);
+}
+
 #[test]
 fn schedules_are_told_with_what_was_meant() {
     golden("schedules", SCHEDULES, &[], 1);
