@@ -5,6 +5,7 @@
 
 mod controllers;
 mod course;
+mod implied;
 mod members;
 mod objects;
 mod observer;
@@ -94,12 +95,14 @@ impl Premise {
         let invented = members::invented(given, applied, &scenario);
         let has_invented_members = !invented.is_empty();
         let definition = members::set_definition(given, applied);
+        let requests = implied::requests_to_agents(given, applied);
         let mut given = given.clone();
-        for object in invented.into_iter().chain(definition) {
+        for object in invented.into_iter().chain(definition).chain(requests) {
             given.insert(object);
         }
-        let objects = objects::prepared(&given, applied, &home, start)?;
+        let mut objects = objects::prepared(&given, applied, &home, start)?;
         let members = members::of(&objects, &scenario);
+        objects.extend(implied::definitions_of_members(&objects));
         if scenario.node_events.is_empty() {
             scenario.heartbeat = CALM_HEARTBEAT;
         }

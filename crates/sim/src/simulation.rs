@@ -48,7 +48,7 @@ use self::history::{HISTORY, line};
 use self::machines::{MachineEvent, Machines};
 use self::random::Random;
 use self::timeline::Timeline;
-pub use self::trial::{Failure, RunSettings, RunSummary, Trial};
+pub use self::trial::{Decision, Failure, RunSettings, RunSummary, Trial};
 use crate::seed::Seed;
 
 /// The start of simulated time.

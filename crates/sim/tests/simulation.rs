@@ -3,10 +3,14 @@
 
 #[path = "simulation/generous.rs"]
 mod generous;
+#[path = "simulation/observed.rs"]
+mod observed;
 #[path = "simulation/ocm.rs"]
 mod ocm;
 #[path = "simulation/permissions.rs"]
 mod permissions;
+#[path = "simulation/replay.rs"]
+mod replay;
 
 use convoy_plan::Dialect;
 use convoy_sim::seed::Seed;

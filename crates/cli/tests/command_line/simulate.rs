@@ -1,5 +1,7 @@
 //! What `convoy simulate` says about rollouts, as golden files, and how it ends.
 
+mod hub;
+
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;

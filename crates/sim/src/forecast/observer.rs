@@ -16,9 +16,9 @@ use super::course::{Course, Ending, Entry, GroupPeak, Happening, RolloutCourse, 
 use super::members::Member;
 use super::readiness::Readiness;
 use crate::scenario::{LinkState, Scenario, Towards};
-use crate::simulation::Trial;
 use crate::simulation::cluster::{Cluster, WriteRecord};
 use crate::simulation::random::Random;
+use crate::simulation::{Decision, Trial};
 
 /// A world in which nothing changes for so long, and in which nobody waits for a time, is stuck.
 const STALL: SignedDuration = SignedDuration::from_mins(30);
@@ -381,7 +381,10 @@ impl Trial for Observer {
         true
     }
 
-    fn decided(&mut self, step: &Step, now: Timestamp) {
+    fn decided(&mut self, &Decision { index, step, now, .. }: &Decision<'_>) {
+        if !matches!(self.role(index), Role::Home) {
+            return;
+        }
         let Some(watched) = self.rollouts.get_mut(&step.rollout) else { return };
         self.readiness.begin();
         let at = now.duration_since(self.start).max(SignedDuration::ZERO);

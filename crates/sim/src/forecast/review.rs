@@ -1,5 +1,6 @@
 //! What an API server makes of manifests: defaults, identities, and refusals in its own words.
 
+use convoy_api::kinds::CUSTOM_RESOURCE_DEFINITION;
 use convoy_api::schema::crds;
 use convoy_api::{Object, ObjectKey};
 use convoy_controllers::request::Request;
@@ -54,6 +55,12 @@ impl Review {
         let Some(mut resource) = server.resource(&collection) else {
             return Err(refused("its kind is not defined; give its definition too".to_owned()));
         };
+        if *object.kind() == CUSTOM_RESOURCE_DEFINITION {
+            let stored = server.get(&format!("{DEFINITIONS}/{}", key.name));
+            if !stored.is_null() {
+                return Ok(stored);
+            }
+        }
         object.version().clone_into(&mut resource.version);
         let mut manifest = object.raw().clone();
         if let Some(metadata) = manifest["metadata"].as_object_mut() {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use convoy_controllers::Settings;
-use convoy_controllers::cache::CacheEvent;
+use convoy_controllers::cache::{Cache, CacheEvent};
 use convoy_controllers::execution::{PendingRequest, RequestId, RequestResult, StepExecution};
 use convoy_controllers::reconciler::{Reconciler, Reconciliation};
 use convoy_controllers::reflector::Reflector;
@@ -17,11 +17,11 @@ use convoy_controllers::request::Request;
 use convoy_controllers::response::Response;
 use convoy_controllers::rollout::Rollout;
 use convoy_controllers::watches::WatchChange;
-use convoy_plan::{Dialect, Step};
+use convoy_plan::{Denial, Dialect, Step};
 use jiff::{SignedDuration, Timestamp};
 use smol_str::SmolStr;
 
-use super::cluster::{Author, Cluster, WriteRecord, http_parts, path_in};
+use super::cluster::{Author, Cluster, http_parts, path_in};
 use super::environment::Environment;
 use super::faults::RequestFault;
 use crate::scenario::LinkState;
@@ -247,6 +247,11 @@ impl Controller {
         self.reconciler.take_steps()
     }
 
+    /// What it knows.
+    pub(crate) fn cache(&self) -> &Cache {
+        self.reconciler.cache()
+    }
+
     /// Whether it waits for responses.
     pub(crate) fn is_busy(&self) -> bool {
         !self.sent.is_empty()
@@ -380,22 +385,25 @@ impl Controller {
             let cluster = execution.cluster(id).clone();
             let real = self.real(&cluster);
             let resource = environment.cluster.resource(&execution.kind(id).in_cluster(real));
-            // A kind that is not served gets a 404.
-            let path = || Request::get(format!("/unserved/{}", execution.kind(id)));
-            let mut request =
-                resource.as_ref().map_or_else(path, |known| execution.request(id, known));
+            let mut request = match &resource {
+                Some(known) => execution.request(id, known),
+                None => Request::get(""),
+            };
             request.path = path_in(real, &request.path);
+            let unknown = resource.is_none().then(|| Denial::of_unknown_kind(execution.kind(id)));
             self.numbers += 1;
             let lag = self.lag(&cluster, environment);
-            let sent = Sent { execution: number, id, cluster, request, has_arrived: false };
+            let has_arrived = unknown.is_some();
+            let sent = Sent { execution: number, id, cluster, request, has_arrived };
             self.sent.insert(self.numbers, sent);
+            let is_over = matches!(id, RequestId::Write(_)) && !environment.may_write;
+            let unsent = is_over.then(|| RequestResult::Unsent("the tenure is over".to_owned()));
+            if let Some(result) = unknown.map(RequestResult::Unsupported).or(unsent) {
+                let event = ControllerEvent::Return(self.numbers, result);
+                scheduled.push((SignedDuration::ZERO, event));
+                continue;
+            }
             let transit = match id {
-                RequestId::Write(_) if !environment.may_write => {
-                    let unsent = RequestResult::Unsent("the tenure is over".to_owned());
-                    let event = ControllerEvent::Return(self.numbers, unsent);
-                    scheduled.push((SignedDuration::ZERO, event));
-                    continue;
-                }
                 RequestId::Write(_) => environment.transit(),
                 RequestId::Read(_) => environment.random.millis(0, 10),
             };
@@ -468,19 +476,6 @@ impl Controller {
             self.reconciler.handle(event);
         }
         self.advance(number, environment, scheduled);
-    }
-}
-
-impl Stream {
-    /// The next record of its collection.
-    fn next<'c>(&self, cluster: &'c Cluster, at: usize) -> Option<(usize, &'c WriteRecord)> {
-        let mut records = cluster.records(at).iter().enumerate();
-        let kind = &self.reflector.collection().kind;
-        let (found, record) = records.find(|(_, record)| {
-            let key = record.object.key();
-            key.kind == *kind && key.cluster == self.cluster
-        })?;
-        Some((at + found, record))
     }
 }
 

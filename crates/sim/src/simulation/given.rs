@@ -5,7 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 use smol_str::SmolStr;
 
 use super::cluster::Cluster;
-use super::{Event, Failure, RunSettings, Simulation, Trial};
+use super::{Decision, Event, Failure, RunSettings, Simulation, Trial};
 use crate::seed::Seed;
 
 impl<T: Trial> Simulation<T> {
@@ -52,9 +52,11 @@ impl<T: Trial> Simulation<T> {
             return;
         }
         let now = self.cluster.now();
-        for slot in &mut self.loops {
-            for step in slot.process.iter_mut().flat_map(super::Controller::take_steps) {
-                self.trial.decided(&step, now);
+        for (index, slot) in self.loops.iter_mut().enumerate() {
+            let Some(process) = &mut slot.process else { continue };
+            for step in &process.take_steps() {
+                let cache = process.cache();
+                self.trial.decided(&Decision { index, step, now, cache });
             }
         }
     }

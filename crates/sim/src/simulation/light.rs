@@ -18,7 +18,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use self::garbage::Garbage;
-use self::kinds::{Served, served};
+use self::kinds::{Kinds, Served};
 use super::server::{Server, ServerResponse, Written};
 use crate::component::hash_of;
 use crate::fleet::send::HttpParts;
@@ -27,7 +27,7 @@ use crate::shared_object::SharedObject;
 
 #[derive(Debug)]
 pub(super) struct Light {
-    kinds: Vec<Served>,
+    kinds: Kinds,
     /// In no order that means anything, but one that is found without reading long names.
     objects: BTreeMap<(u64, ObjectKey), Object>,
     /// The PodDisruptionBudgets that were ever written.
@@ -54,7 +54,7 @@ type Refused = (u16, &'static str);
 impl Light {
     pub(super) fn new() -> Self {
         Self {
-            kinds: served(),
+            kinds: Kinds::new(),
             objects: BTreeMap::new(),
             budgets: BTreeSet::new(),
             garbage: Garbage::default(),
@@ -67,7 +67,7 @@ impl Light {
     fn answer(&mut self, parts: &HttpParts<'_>) -> Result<(u16, SharedObject), Refused> {
         let path = parts.uri.split('?').next().unwrap_or_default();
         let (cluster, path) = split_cluster(path);
-        if let Some(document) = self.discovery(path) {
+        if let Some(document) = self.discovery(cluster, path) {
             return Ok((200, document.into()));
         }
         let target = self.target(cluster, path).ok_or((404, "NotFound"))?;
@@ -90,14 +90,14 @@ impl Light {
         }
     }
 
-    fn discovery(&self, path: &str) -> Option<Value> {
+    fn discovery(&self, cluster: &str, path: &str) -> Option<Value> {
         let mut parts = path.trim_matches('/').split('/');
         let (group, version) = match (parts.next()?, parts.next()?, parts.next(), parts.next()) {
             ("api", version, None, None) => ("", Some(version)),
             ("apis", group, version, None) => (group, version),
             _ => return None,
         };
-        let of_group = self.kinds.iter().filter(|served| served.kind.group == group);
+        let of_group = self.kinds.of(cluster).filter(|served| served.kind.group == group);
         let Some(version) = version else {
             let mut names: Vec<&str> = of_group.map(|served| &*served.version).collect();
             names.dedup();
@@ -135,7 +135,7 @@ impl Light {
         }
         let plural = *parts.first()?;
         let found = |served: &&Served| served.kind.group == group && served.plural == plural;
-        let served = self.kinds.iter().find(found)?.clone();
+        let served = self.kinds.of(cluster).find(found)?.clone();
         let part = |at: usize| parts.get(at).copied().unwrap_or_default();
         Some(Target { cluster, served, namespace, name: part(1), below: part(2) })
     }
@@ -165,6 +165,13 @@ impl Light {
         match kind.kind.as_str() {
             "Node" => {}
             "Pod" => _ = fields.insert("status".to_owned(), json!({"phase": "Pending"})),
+            "CustomResourceDefinition" => {
+                _ = fields.insert("status".to_owned(), accepted(self.now))
+            }
+            // Rules that look into the status of a new workload find an empty one.
+            _ if ["apps", "batch"].contains(&kind.group.as_str()) => {
+                fields.insert("status".to_owned(), json!({}));
+            }
             _ => _ = fields.shift_remove("status"),
         }
         let revision = self.revision + 1;
@@ -272,6 +279,7 @@ impl Light {
             self.objects.insert(place(key), object.clone())
         };
         self.note_budget(&object);
+        self.kinds.follow(&object, change == Change::Deleted);
         self.note_owners(before.as_ref(), (change != Change::Deleted).then_some(&object));
         let revision = self.revision;
         self.written.push(Written { revision, change, object: object.clone() });
@@ -290,8 +298,8 @@ impl Server for Light {
         ServerResponse { code, body }
     }
 
-    fn namespaced_kinds(&mut self, _cluster: &str) -> BTreeSet<GroupKind> {
-        let namespaced = self.kinds.iter().filter(|served| served.namespaced);
+    fn namespaced_kinds(&mut self, cluster: &str) -> BTreeSet<GroupKind> {
+        let namespaced = self.kinds.of(cluster).filter(|served| served.namespaced);
         namespaced.map(|served| served.kind.clone()).collect()
     }
 
@@ -330,6 +338,15 @@ impl Target<'_> {
 
 fn place(key: &ObjectKey) -> (u64, ObjectKey) {
     (hash_of(key), key.clone())
+}
+
+/// The status of a definition whose kind is served: here each is so at once.
+fn accepted(now: Timestamp) -> Value {
+    let condition = |kind: &str| {
+        json!({"type": kind, "status": "True", "reason": kind, "message": "the kind is served",
+            "lastTransitionTime": stamp(now)})
+    };
+    json!({"conditions": [condition("NamesAccepted"), condition("Established")]})
 }
 
 fn shown(object: &Object) -> (u16, SharedObject) {

@@ -1,5 +1,6 @@
 //! What is tried in a simulation, how long and under which faults, and how that ended.
 
+use convoy_controllers::cache::Cache;
 use convoy_controllers::request::Request;
 use convoy_controllers::tenure::LeaseTiming;
 use convoy_plan::{Dialect, Step};
@@ -12,6 +13,17 @@ use super::controller::LoopBehaviour;
 use super::faults::Faults;
 use super::random::Random;
 use crate::scenario::{LinkState, Scenario};
+
+/// A decision of a loop.
+#[derive(Clone, Copy, Debug)]
+pub struct Decision<'a> {
+    /// The number of the loop. Loops with different homes give the same key to different objects.
+    pub index: usize,
+    pub step: &'a Step,
+    pub now: Timestamp,
+    /// What the loop knew.
+    pub cache: &'a Cache,
+}
 
 /// A dialect under test.
 pub trait Trial {
@@ -71,7 +83,7 @@ pub trait Trial {
     }
 
     /// A loop has decided about a rollout; the writes follow.
-    fn decided(&mut self, _step: &Step, _now: Timestamp) {}
+    fn decided(&mut self, _decision: &Decision<'_>) {}
 
     /// What others do about a write, each after a delay: controllers that are not under test.
     fn react(

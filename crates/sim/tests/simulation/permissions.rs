@@ -6,7 +6,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use convoy_api::{GroupKind, Object};
-use convoy_controllers::request::Request;
 use convoy_plan::dialect::apps::Deployments;
 use convoy_plan::dialect::fleet_agent::FleetAgent;
 use convoy_plan::dialect::karpenter::Operator;
@@ -15,20 +14,19 @@ use convoy_plan::dialect::ocm_registration::{self, OcmRegistration};
 use convoy_plan::dialect::skyhook::Skyhook;
 use convoy_plan::dialect::{fleet, ocm};
 use convoy_plan::permission::{ApiVerb, Needed, Permission, needed};
-use convoy_plan::{Dialect, Step, World, decide, validate_object};
-use convoy_sim::scenario::Scenario;
+use convoy_plan::{Dialect, World, decide, validate_object};
 use convoy_sim::seed::Seed;
 use convoy_sim::simulation::apps::Apps;
-use convoy_sim::simulation::cluster::{Cluster, ServerKind, WriteRecord};
+use convoy_sim::simulation::cluster::ServerKind;
 use convoy_sim::simulation::disruptions::Disruptions;
 use convoy_sim::simulation::fleets::Fleets;
 use convoy_sim::simulation::ocm::OcmFleet;
-use convoy_sim::simulation::random::Random;
 use convoy_sim::simulation::skyhooks::Skyhooks;
-use convoy_sim::simulation::{RunSettings, Simulation, Trial};
-use jiff::{SignedDuration, Timestamp};
+use convoy_sim::simulation::{Decision, RunSettings, Simulation, Trial};
+use jiff::Timestamp;
 use serde_json::Value;
-use smol_str::SmolStr;
+
+use crate::observed::{Observed, Onlooker};
 
 /// Enough to meet everything that users do.
 const SEEDS: u64 = 8;
@@ -48,73 +46,15 @@ const ELSEWHERE: [(&str, &str, &str); 5] = [
 /// What was taken, by the name of the dialect.
 type Taken = BTreeMap<&'static str, BTreeSet<Needed>>;
 
-/// A trial, and what its loops decide.
-struct Recorded<'t, T> {
-    trial: T,
-    taken: &'t mut Taken,
-}
-
-impl<T: Trial> Trial for Recorded<'_, T> {
-    fn loops(&self) -> Vec<Vec<&'static dyn Dialect>> {
-        self.trial.loops()
-    }
-
-    fn members(&self, index: usize) -> Vec<SmolStr> {
-        self.trial.members(index)
-    }
-
-    fn scenario(&self) -> Scenario {
-        self.trial.scenario()
-    }
-
-    fn begin(&mut self) -> Vec<Request> {
-        self.trial.begin()
-    }
-
-    fn act(&mut self, random: &mut Random, cluster: &mut Cluster) -> Vec<Request> {
-        self.trial.act(random, cluster)
-    }
-
-    fn end(&mut self, cluster: &mut Cluster) -> Vec<Request> {
-        self.trial.end(cluster)
-    }
-
-    fn see(&mut self, record: &WriteRecord) -> Result<(), String> {
-        self.trial.see(record)
-    }
-
-    fn observes_decisions(&self) -> bool {
-        true
-    }
-
-    fn decided(&mut self, step: &Step, now: Timestamp) {
-        self.taken.entry(step.dialect).or_default().extend(needed(step));
-        self.trial.decided(step, now);
-    }
-
-    fn react(
-        &mut self,
-        record: &WriteRecord,
-        random: &mut Random,
-    ) -> Vec<(SignedDuration, Request)> {
-        self.trial.react(record, random)
-    }
-
-    fn is_routine(&self, record: &WriteRecord) -> bool {
-        self.trial.is_routine(record)
-    }
-
-    fn rest(&mut self, now: Timestamp) {
-        self.trial.rest(now);
-    }
-
-    fn is_complete(&self) -> Result<(), String> {
-        self.trial.is_complete()
+impl Onlooker for Taken {
+    fn decided(&mut self, decision: &Decision<'_>) {
+        let step = decision.step;
+        self.entry(step.dialect).or_default().extend(needed(step));
     }
 }
 
 fn simulate<T: Trial>(seed: u64, (trial, settings): (T, RunSettings), taken: &mut Taken) {
-    let trial = Recorded { trial, taken };
+    let trial = Observed { trial, onlooker: taken };
     let run = Simulation::new(Seed::new(seed), settings, trial).run();
     run.unwrap_or_else(|failure| panic!("seed {seed}: {failure}"));
 }

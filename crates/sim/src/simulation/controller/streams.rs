@@ -8,8 +8,8 @@ use convoy_controllers::request::Request;
 use convoy_controllers::response::Response;
 use jiff::SignedDuration;
 
-use super::{Controller, ControllerEvent, Scheduled};
-use crate::simulation::cluster::{Author, path_in};
+use super::{Controller, ControllerEvent, Scheduled, Stream};
+use crate::simulation::cluster::{Author, Cluster, WriteRecord, path_in};
 use crate::simulation::environment::Environment;
 use crate::simulation::faults::{RequestFault, WatchFault};
 
@@ -162,5 +162,22 @@ impl Controller {
         } else {
             stream.at = Some(environment.cluster.written());
         }
+    }
+}
+
+impl Stream {
+    /// The next record of its collection.
+    pub(super) fn next<'c>(
+        &self,
+        cluster: &'c Cluster,
+        at: usize,
+    ) -> Option<(usize, &'c WriteRecord)> {
+        let mut records = cluster.records(at).iter().enumerate();
+        let kind = &self.reflector.collection().kind;
+        let (found, record) = records.find(|(_, record)| {
+            let key = record.object.key();
+            key.kind == *kind && key.cluster == self.cluster
+        })?;
+        Some((at + found, record))
     }
 }

@@ -1,5 +1,11 @@
-//! The kinds that the small server serves, in every cluster.
+//! The kinds that the small server serves: in the home cluster all of the dialects and those of the
+//! objects that it begins with, in a member cluster those of Kubernetes, those of the agents, and
+//! those that its own definitions have.
 
+use std::collections::BTreeMap;
+
+use convoy_api::kinds::CUSTOM_RESOURCE_DEFINITION;
+use convoy_api::object::member::{field, list, text};
 use convoy_api::{GroupKind, Object};
 use smol_str::SmolStr;
 
@@ -10,6 +16,16 @@ pub(super) struct Served {
     pub(super) version: SmolStr,
     pub(super) plural: SmolStr,
     pub(super) namespaced: bool,
+    /// Whether every member cluster has it, too.
+    is_everywhere: bool,
+}
+
+/// The kinds of all clusters.
+#[derive(Clone, Debug)]
+pub(super) struct Kinds {
+    known: Vec<Served>,
+    /// By the cluster and the name of their definition.
+    defined: BTreeMap<SmolStr, BTreeMap<SmolStr, Served>>,
 }
 
 const PLACEMENT: &str = "placement.kubernetes-fleet.io";
@@ -118,23 +134,74 @@ const KINDS: [(&str, &str, &str, &str, bool); 63] = [
     (PLACEMENT, "v1beta1", "ApprovalRequest", "approvalrequests", true),
 ];
 
-pub(super) fn served() -> Vec<Served> {
-    let served = |(group, version, kind, plural, namespaced)| Served {
-        kind: GroupKind::new(group, kind),
-        version: SmolStr::new_static(version),
-        plural: SmolStr::new_static(plural),
-        namespaced,
-    };
-    KINDS.into_iter().map(served).collect()
+/// The groups of custom kinds; all others are Kubernetes' own.
+const CUSTOM: [&str; 8] =
+    [OCM_CLUSTER, OCM_WORK, KARPENTER, KWOK, SKYHOOK, CLUSTER, PLACEMENT, "multicluster.x-k8s.io"];
+/// The custom kinds that agents install on their member.
+const OF_AGENTS: [&str; 3] = ["AppliedWork", "AppliedManifestWork", "ClusterClaim"];
+
+impl Kinds {
+    pub(super) fn new() -> Self {
+        let served = |(group, version, kind, plural, namespaced)| Served {
+            kind: GroupKind::new(group, kind),
+            version: SmolStr::new_static(version),
+            plural: SmolStr::new_static(plural),
+            namespaced,
+            is_everywhere: !CUSTOM.contains(&group) || OF_AGENTS.contains(&kind),
+        };
+        Self { known: KINDS.into_iter().map(served).collect(), defined: BTreeMap::new() }
+    }
+
+    /// The kinds of a cluster.
+    pub(super) fn of(&self, cluster: &str) -> impl Iterator<Item = &Served> {
+        let is_home = cluster.is_empty();
+        let known = self.known.iter().filter(move |served| is_home || served.is_everywhere);
+        known.chain(self.defined.get(cluster).into_iter().flat_map(BTreeMap::values))
+    }
+
+    /// Serves the kind of an object of the home cluster, as the server that it comes from must.
+    /// Nobody here reads the plural.
+    pub(super) fn serve(&mut self, object: &Object) {
+        let (key, kind) = (object.key(), object.kind());
+        if !key.cluster.is_empty() || self.of("").any(|served| served.kind == *kind) {
+            return;
+        }
+        self.known.push(Served {
+            kind: kind.clone(),
+            version: object.version().into(),
+            plural: format!("{}s", kind.kind.to_lowercase()).into(),
+            namespaced: !object.namespace().is_empty(),
+            is_everywhere: convoy_plan::is_namespaced(kind).is_some(),
+        });
+    }
+
+    /// Serves the kind that a definition has, or no longer does. Other objects change nothing.
+    pub(super) fn follow(&mut self, definition: &Object, is_deleted: bool) {
+        if *definition.kind() != CUSTOM_RESOURCE_DEFINITION {
+            return;
+        }
+        let (cluster, name) = (&definition.key().cluster, definition.name());
+        if let Some(of_cluster) = self.defined.get_mut(cluster) {
+            of_cluster.remove(name);
+        }
+        let Some(served) = defined(definition).filter(|_| !is_deleted) else { return };
+        if self.of(cluster).all(|known| known.kind != served.kind) {
+            self.defined.entry(cluster.clone()).or_default().insert(name.clone(), served);
+        }
+    }
 }
 
-/// The kind of an object, as the server that it comes from must have it. Nobody here reads the
-/// plural.
-pub(super) fn served_for(object: &Object) -> Served {
-    Served {
-        kind: object.kind().clone(),
-        version: object.version().into(),
-        plural: format!("{}s", object.kind().kind.to_lowercase()).into(),
-        namespaced: !object.namespace().is_empty(),
-    }
+/// The kind of a definition, in the version in which it is stored.
+fn defined(definition: &Object) -> Option<Served> {
+    let spec = definition.spec();
+    let names = field(spec, "names");
+    let mut versions = list(spec, "versions").iter();
+    let version = versions.find(|version| version["storage"] == true)?;
+    Some(Served {
+        kind: GroupKind { group: text(spec, "group").into(), kind: text(names, "kind").into() },
+        version: text(version, "name").into(),
+        plural: text(names, "plural").into(),
+        namespaced: text(spec, "scope") == "Namespaced",
+        is_everywhere: false,
+    })
 }

@@ -5,7 +5,6 @@ use convoy_store::Change;
 use jiff::Timestamp;
 
 use super::Light;
-use super::kinds::served_for;
 
 impl Light {
     /// With these objects, whose kinds are all served. Only their versions are new.
@@ -16,9 +15,7 @@ impl Light {
             server.presume(owner.uid);
         }
         for object in objects {
-            if server.kinds.iter().all(|served| served.kind != *object.kind()) {
-                server.kinds.push(served_for(&object));
-            }
+            server.kinds.serve(&object);
             let object = server.next_version(&object, object.raw().clone());
             server.store(object, Change::Created);
         }
