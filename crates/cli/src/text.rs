@@ -1,6 +1,8 @@
 //! Plans and findings as text. Color only repeats what the words say.
 
 #[cfg(feature = "server")]
+mod budgets;
+#[cfg(feature = "server")]
 pub(crate) mod causes;
 #[cfg(feature = "server")]
 pub(crate) mod forecast;

@@ -157,8 +157,8 @@ impl Metrics {
         }
     }
 
-    /// Adds what a decision counts.
-    pub(crate) fn count(&self, counts: &[Increment]) {
+    /// Adds what decisions and their writes count.
+    pub(crate) fn count<'i>(&self, counts: impl IntoIterator<Item = &'i Increment>) {
         self.counts.add(counts);
     }
 

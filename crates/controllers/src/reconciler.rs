@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use convoy_api::ObjectKey;
 use convoy_api::clock::Clock;
-use convoy_plan::{Action, Denial, Diagnostic, Dialect, Event, Step, Warned, series};
+use convoy_plan::series::{self, Increment};
+use convoy_plan::{Action, Denial, Diagnostic, Dialect, Event, Step, Warned};
 use jiff::Timestamp;
 
 use crate::cache::{Cache, CacheEvent};
@@ -112,10 +113,12 @@ pub struct Reconciler {
 }
 
 /// What follows once the writes of a step have ended.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct InFlight {
     wake_at: Option<Timestamp>,
     events: Vec<Event>,
+    /// What its writes add to counters.
+    counts: Vec<Increment>,
     /// Its only write reports in the status that another write was denied.
     reports_denial: bool,
 }
@@ -230,7 +233,8 @@ impl Reconciler {
 
     /// The writes of a step have ended.
     pub fn finish(&mut self, rollout: &Rollout, finished: FinishedStep, now: Timestamp) {
-        let Some(InFlight { wake_at, events, reports_denial }) = self.in_flight.remove(rollout)
+        let Some(InFlight { wake_at, events, counts, reports_denial }) =
+            self.in_flight.remove(rollout)
         else {
             return;
         };
@@ -238,6 +242,9 @@ impl Reconciler {
         let reported: Vec<Event> =
             events.into_iter().filter(|event| finished.applied(event_target(event))).collect();
         self.record(&reported);
+        let is_applied =
+            |count: &&Increment| count.written.as_ref().is_some_and(|key| finished.applied(key));
+        self.metrics.count(counts.iter().filter(is_applied));
         match finished.result {
             // Whether or not the report was written, the step that was denied is tried again.
             _ if reports_denial => self.queue.retry(rollout, now, Duration::ZERO),
@@ -287,7 +294,7 @@ impl Reconciler {
     /// One pass over a rollout: observe, decide, and prepare the writes.
     fn pass(&mut self, rollout: Rollout, now: Timestamp) -> Reconciliation {
         if let Some(action) = self.denial_report(&rollout, now) {
-            let in_flight = InFlight { wake_at: None, events: Vec::new(), reports_denial: true };
+            let in_flight = InFlight { reports_denial: true, ..InFlight::default() };
             self.begin(&rollout, in_flight);
             let execution = Some(self.execution(&rollout, Vec::new(), Some(action)));
             return Reconciliation { rollout, step: None, execution };
@@ -316,7 +323,7 @@ impl Reconciler {
         self.set_holds(&rollout, metrics::holds(&step));
         self.warn(&rollout, &step);
         self.metrics.set_series(&rollout, series::of_step(&step));
-        self.metrics.count(&step.counts);
+        self.metrics.count(step.counts.iter().filter(|count| count.written.is_none()));
         self.log_decision(&rollout, &step, now);
         if let Some(steps) = &mut self.steps {
             steps.push(step.clone());
@@ -335,8 +342,8 @@ impl Reconciler {
             self.queue.add(rollout.clone());
             return Reconciliation { rollout, step: decided, execution: None };
         }
-        let Step { wake_at, events, .. } = step;
-        let in_flight = InFlight { wake_at, events, reports_denial: false };
+        let Step { wake_at, events, counts, .. } = step;
+        let in_flight = InFlight { wake_at, events, counts, reports_denial: false };
         self.begin(&rollout, in_flight);
         let execution = Some(self.execution(&rollout, actions, status));
         Reconciliation { rollout, step: decided, execution }

@@ -1,5 +1,7 @@
 //! Metrics and their series, in the terms of the text format of Prometheus.
 
+use convoy_api::ObjectKey;
+
 /// What is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Metric {
@@ -7,11 +9,18 @@ pub struct Metric {
     pub help: &'static str,
     /// The upper bounds of a histogram's buckets, in ascending order; none: a gauge.
     pub buckets: &'static [u32],
+    /// Values are given in thousandths.
+    pub is_in_thousandths: bool,
 }
 
 impl Metric {
     pub const fn new(name: &'static str, help: &'static str) -> Self {
-        Self { name, help, buckets: &[] }
+        Self { name, help, buckets: &[], is_in_thousandths: false }
+    }
+
+    /// A gauge whose values have decimals, and are given in thousandths.
+    pub const fn in_thousandths(name: &'static str, help: &'static str) -> Self {
+        Self { is_in_thousandths: true, ..Self::new(name, help) }
     }
 
     pub const fn histogram(
@@ -19,7 +28,7 @@ impl Metric {
         help: &'static str,
         buckets: &'static [u32],
     ) -> Self {
-        Self { name, help, buckets }
+        Self { name, help, buckets, is_in_thousandths: false }
     }
 }
 
@@ -39,12 +48,25 @@ pub struct Increment {
     /// Named without the `_total` of the text format.
     pub metric: &'static Metric,
     pub labels: Vec<(&'static str, String)>,
+    pub by: u64,
+    /// The object whose write this counts: a write that fails is not counted. Absent: the decision
+    /// itself is.
+    pub written: Option<ObjectKey>,
 }
 
 impl Increment {
     pub fn new(metric: &'static Metric, labels: &[(&'static str, &str)]) -> Self {
         let labels = labels.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
-        Self { metric, labels }
+        Self { metric, labels, by: 1, written: None }
+    }
+
+    /// Counted once the actions about an object are applied.
+    pub fn once_written(self, key: &ObjectKey) -> Self {
+        Self { written: Some(key.clone()), ..self }
+    }
+
+    pub fn by(self, by: u64) -> Self {
+        Self { by, ..self }
     }
 }
 

@@ -9,7 +9,10 @@ use crate::step::{Event, EventType, Step};
 
 /// The dialects whose holds become events. Other controllers have events of their own, with
 /// upstream's names.
-const WARNED: [&str; 4] = ["apps", "fleet", "ocm", "skyhook"];
+const WARNED: [&str; 5] = ["apps", "fleet", "karpenter", "ocm", "skyhook"];
+
+/// The dialects that have events of their own about members.
+const WARNED_AS_A_WHOLE: [&str; 1] = ["karpenter"];
 
 /// What was told about a rollout, and holds still: the reason and the group.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,7 +30,8 @@ impl Warned {
             return Vec::new();
         }
         let mut found: BTreeMap<(&'static str, Option<SmolStr>), Vec<&Hold>> = BTreeMap::new();
-        for hold in &step.holds {
+        let whole = WARNED_AS_A_WHOLE.contains(&step.dialect);
+        for hold in step.holds.iter().filter(|hold| !whole || hold.member.is_none()) {
             if let Some(word) = word(hold) {
                 found.entry((word, hold.group.clone())).or_default().push(hold);
             }

@@ -57,7 +57,15 @@ pub mod annotation {
     /// On a `KWOKNodeClass`: instance types, zones or capacity types that the simulated provider
     /// has no machines of, separated by commas.
     pub const SOLD_OUT: &str = "convoy.dev/sold-out";
-    /// On a NodeClaim being deleted: `Terminated`, said by the provider once nothing is left.
+    /// On a `KWOKNodeClass`: the image of new simulated machines. Those of another have drifted.
+    pub const IMAGE: &str = "convoy.dev/image";
+    /// On a `KWOKNodeClass`: the share of NodeClaims that the simulated provider does not launch,
+    /// as `20%`.
+    pub const LAUNCH_FAILURES: &str = "convoy.dev/launch-failures";
+    /// On a `KWOKNodeClass`: how long the end of a simulated machine takes.
+    pub const TERMINATION_DELAY: &str = "convoy.dev/termination-delay";
+    /// On a NodeClaim, said by the provider: `Interrupted` if it takes the machine back, and on one
+    /// that is being deleted `Terminated` once nothing is left.
     pub const INSTANCE: &str = "convoy.dev/instance-state";
 }
 

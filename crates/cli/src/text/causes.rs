@@ -11,7 +11,7 @@ use smol_str::SmolStr;
 use super::holds::{Held, sentence};
 use super::style::{DIM, painted};
 use super::words::{member, plain};
-use super::{rollout, time};
+use super::{budgets, rollout, time};
 
 /// How wide lists of names are.
 const WIDTH: usize = 96;
@@ -32,6 +32,13 @@ pub(crate) fn of_rollout(step: &Step, causes: &[Cause<'_>], now: Timestamp) -> S
         let _ = writeln!(text, "  {words}");
     }
     write(&mut text, causes, now, Members::All);
+    let budgets = budgets::lines(step, now);
+    if !budgets.is_empty() {
+        let _ = writeln!(text, "  budgets");
+    }
+    for line in budgets {
+        let _ = writeln!(text, "    {line}");
+    }
     text
 }
 

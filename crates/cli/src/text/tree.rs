@@ -8,7 +8,7 @@ use super::holds::member_sentence;
 use super::style::{DIM, icon, of_verdict, painted};
 use super::time;
 use super::words::{count, member, plain};
-use super::{rollout, style};
+use super::{budgets, rollout, style};
 use crate::rollouts::is_held;
 
 /// How many members of a group a tree names unless all are asked for.
@@ -40,6 +40,11 @@ pub(crate) fn tree(step: &Step, now: Timestamp, all: bool) -> String {
     });
     let elsewhere: Vec<&Hold> = elsewhere.copied().collect();
     below.extend(members(step, &elsewhere, now, most));
+    let budgets = budgets::lines(step, now).into_iter();
+    let budgets: Vec<Branch> = budgets.map(|text| Branch { text, below: Vec::new() }).collect();
+    if !budgets.is_empty() {
+        below.push(Branch { text: "budgets".to_owned(), below: budgets });
+    }
     if let Some(at) = step.wake_at {
         below.push(Branch { text: format!("next check at {}", time::at(at, now)), below: vec![] });
     }

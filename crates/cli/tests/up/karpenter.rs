@@ -1,5 +1,6 @@
 //! NodePools, NodeClaims and PodDisruptionBudgets of a home of its own, met with stock kubectl.
 
+mod faults;
 mod windows;
 
 use std::time::{Duration, Instant};

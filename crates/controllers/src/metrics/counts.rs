@@ -25,13 +25,13 @@ struct Family {
 
 impl DecisionCounts {
     /// Counts all of them.
-    pub(super) fn add(&self, counts: &[Increment]) {
+    pub(super) fn add<'i>(&self, counts: impl IntoIterator<Item = &'i Increment>) {
         // A panic elsewhere leaves whole numbers behind.
         let mut by_name = self.by_name.lock().unwrap_or_else(PoisonError::into_inner);
-        for Increment { metric, labels } in counts {
+        for Increment { metric, labels, by, .. } in counts {
             let family = by_name.entry(metric.name);
             let family = family.or_insert_with(|| Family { metric, by_labels: BTreeMap::new() });
-            *family.by_labels.entry(labels.clone()).or_default() += 1;
+            *family.by_labels.entry(labels.clone()).or_default() += by;
         }
     }
 }

@@ -45,18 +45,37 @@ impl Collector for RolloutSeries {
                 _ => MetricType::Histogram,
             };
             let mut family = encoder.encode_descriptor(metric.name, metric.help, None, kind)?;
+            if metric.buckets.is_empty() {
+                for (labels, value) in sums(&all) {
+                    let line = family.encode_family(labels)?;
+                    if metric.is_in_thousandths {
+                        #[expect(clippy::cast_precision_loss, reason = "gauges are floats")]
+                        ConstGauge::new(value as f64 / 1_000.0).encode(line)?;
+                    } else {
+                        ConstGauge::new(value).encode(line)?;
+                    }
+                }
+                continue;
+            }
             for series in all {
                 let mut line = family.encode_family(&series.labels)?;
-                if metric.buckets.is_empty() {
-                    ConstGauge::new(series.value).encode(line)?;
-                } else {
-                    let (sum, count, buckets) = histogram(series);
-                    line.encode_histogram::<NoLabelSet>(sum, count, &buckets, None)?;
-                }
+                let (sum, count, buckets) = histogram(series);
+                line.encode_histogram::<NoLabelSet>(sum, count, &buckets, None)?;
             }
         }
         Ok(())
     }
+}
+
+/// The values of a gauge by labels. Where labels do not name the rollout, those of several are
+/// added up: the text format has one line for each set of labels.
+fn sums<'s>(all: &[&'s Series]) -> BTreeMap<&'s Vec<(&'static str, String)>, i64> {
+    let mut sums = BTreeMap::new();
+    for series in all {
+        let sum: &mut i64 = sums.entry(&series.labels).or_default();
+        *sum = sum.saturating_add(series.value);
+    }
+    sums
 }
 
 /// The sum and number of what was observed, and how much of it is in each bucket.
@@ -98,6 +117,26 @@ mod tests {
         assert_eq!(lines, [r#"skyhook_node_target_count{skyhook_name="tuning"} 4"#]);
         metrics.remove_series(&rollout);
         assert!(!metrics.text().contains("tuning"));
+    }
+
+    #[test]
+    fn series_with_the_same_labels_are_one_line_with_their_sum() {
+        const USAGE: Metric = Metric::in_thousandths("usage", "What is used");
+        let metrics = Metrics::default();
+        for (name, cpu) in [("a", 1_500), ("b", 2_000)] {
+            let key = GroupKind::new("karpenter.sh", "NodePool").key("", name);
+            let nodes = Series::new(&NODES, &[("reason", "empty")], 2);
+            let usage = Series::new(&USAGE, &[("nodepool", name)], cpu);
+            metrics.set_series(&Rollout { dialect: 0, key }, vec![nodes, usage]);
+        }
+        let text = metrics.text();
+        for line in [
+            r#"skyhook_node_target_count{reason="empty"} 4"#,
+            r#"usage{nodepool="a"} 1.5"#,
+            r#"usage{nodepool="b"} 2.0"#,
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line} is not among\n{text}");
+        }
     }
 
     #[test]

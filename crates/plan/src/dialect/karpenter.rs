@@ -34,6 +34,7 @@ use crate::webhook::Conversion;
 use crate::world::World;
 use decide::Disruptions;
 use decide::registrations::Registrations;
+use read::class::NodeClassState;
 pub use read::gates::Gates;
 use read::{Cluster, Facts};
 
@@ -150,10 +151,11 @@ fn step_of_pool(snapshot: &Snapshot<'_>, gates: Gates, now: Timestamp) -> Step {
     let mut step = Step::new(Karpenter.name(), snapshot.rollout(), Verdict::Done);
     step.decision = report::summary::decision(&cluster, &disruptions);
     let registrations = Registrations::read(&cluster, snapshot);
+    let node_class = NodeClassState::read(cluster.pool(), snapshot);
     let writes = write::step(&cluster, snapshot, &disruptions, &registrations);
-    report::report(&cluster, &disruptions, writes, &mut step);
+    report::report(&cluster, &disruptions, node_class, writes, &mut step);
     step.series = report::series::series(&cluster, &disruptions);
-    step.status = status::status(&cluster, snapshot, &disruptions, &registrations);
+    step.status = status::status(&cluster, node_class, &disruptions, &registrations);
     // Every node and pod of the cluster is looked at.
     step.resting(snapshot.iter().count())
 }

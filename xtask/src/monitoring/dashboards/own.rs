@@ -79,11 +79,29 @@ pub(super) fn karpenter() -> Vec<Panel> {
     // Without those that have no limit.
     let allowed =
         "sum by (nodepool, reason) (karpenter_nodepools_allowed_disruptions < 2147483647)";
-    vec![lines(
-        "Disruptions against budgets",
-        "short",
-        &[(down, "{{nodepool}} {{reason}} down"), (allowed, "{{nodepool}} {{reason}} allowed")],
-    )]
+    let created = "sum by (nodepool, reason) (karpenter_nodeclaims_created_total)";
+    let disrupted = "sum by (nodepool, reason) (karpenter_nodeclaims_disrupted_total)";
+    let cpus = "sum by (nodepool) (karpenter_nodepools_usage{resource_type=\"cpu\"})";
+    let drained = "sum by (reason) (karpenter_pods_drained_total)";
+    vec![
+        lines(
+            "Disruptions against budgets",
+            "short",
+            &[(down, "{{nodepool}} {{reason}} down"), (allowed, "{{nodepool}} {{reason}} allowed")],
+        ),
+        lines(
+            "NodeClaims created and deleted",
+            "short",
+            &[
+                (created, "{{nodepool}} created {{reason}}"),
+                (disrupted, "{{nodepool}} deleted {{reason}}"),
+            ],
+        )
+        .about("Since the leader started."),
+        lines("Processors of pools", "short", &[(cpus, "{{nodepool}}")]),
+        lines("Pods evicted", "short", &[(drained, "{{reason}}")])
+            .about("Since the leader started."),
+    ]
 }
 
 pub(super) fn fleet() -> Vec<Panel> {

@@ -354,6 +354,18 @@ impl<'c, 'w> Disruptions<'c, 'w> {
             || conditions.consolidatable && (self.is_empty(at) || self.is_consolidated(at))
     }
 
+    /// Whether it could go for `reason` if budgets and the simulation allowed it.
+    pub(crate) fn is_eligible(&self, at: usize, reason: Reason) -> bool {
+        let conditions = &self.conditions[at];
+        let has_reason = match reason {
+            Reason::Expired => conditions.expired,
+            Reason::Drifted => conditions.drifted.is_some(),
+            Reason::Empty => conditions.consolidatable && self.is_empty(at),
+            Reason::Underutilized => conditions.consolidatable && self.is_consolidated(at),
+        };
+        has_reason && !self.cluster.members[at].is_leaving() && self.may_go(at, reason)
+    }
+
     /// Whether it has no pods that would have to move.
     pub(crate) fn is_empty(&self, at: usize) -> bool {
         self.costs[at] <= 1.0

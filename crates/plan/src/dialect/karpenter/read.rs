@@ -3,6 +3,7 @@
 pub(crate) mod budget;
 pub(crate) mod catalogue;
 pub(crate) mod claim;
+pub(crate) mod class;
 pub(crate) mod gates;
 pub(crate) mod hash;
 pub(crate) mod lifecycle;
@@ -107,6 +108,9 @@ impl<'w> Cluster<'w> {
         };
         let at = pools.partition_point(|pool| pool.name() < own.name().as_str());
         pools.insert(at, Pool::new(own));
+        for pool in &mut pools {
+            pool.image = class::image(pool, snapshot);
+        }
         let mut cluster = Self {
             now,
             gates,

@@ -12,6 +12,7 @@ use super::decide::obstacle::Obstacle;
 use super::decide::{Disruptions, Until};
 use super::read::Cluster;
 use super::read::claim::Member;
+use super::read::class::{self, NodeClassState};
 use super::read::pool::Policy;
 use super::read::reason::Reason;
 use super::write::writes::{Wait, Writes};
@@ -25,6 +26,7 @@ const SEARCH_AGAIN: SignedDuration = SignedDuration::from_secs(10);
 pub(crate) fn report<'w>(
     cluster: &Cluster<'w>,
     disruptions: &Disruptions<'_, 'w>,
+    node_class: NodeClassState<'_>,
     writes: Writes,
     step: &mut Step,
 ) {
@@ -47,9 +49,10 @@ pub(crate) fn report<'w>(
             );
         }
     }
-    step.holds.extend(writes.hold.clone().map(Hold::of_rollout));
+    let hold = class_hold(cluster, node_class).or_else(|| writes.hold.clone());
+    step.holds.extend(hold.map(Hold::of_rollout));
     step.groups.push(group);
-    (step.actions, step.events) = writes.into_parts();
+    step.actions = writes.fill(step);
     step.wake_at = wake_at(cluster, disruptions, step);
     step.verdict = verdict(disruptions, step);
 }
@@ -59,6 +62,26 @@ fn ceiling(cluster: &Cluster<'_>, disruptions: &Disruptions<'_, '_>) -> Option<u
     let budgets = disruptions.own_budgets();
     let ceilings = cluster.pool().reasons().map(|reason| budgets.ceiling(reason));
     ceilings.collect::<Option<Vec<u32>>>()?.into_iter().max()
+}
+
+/// What the pool lacks to make nodes at all.
+fn class_hold(cluster: &Cluster<'_>, state: NodeClassState<'_>) -> Option<HoldReason> {
+    let kind = "KWOKNodeClass";
+    let name = class::name(cluster.pool());
+    let on = match state {
+        NodeClassState::Foreign | NodeClassState::Ready { .. } => return None,
+        NodeClassState::NotFound => {
+            return Some(HoldReason::Missing { kind, name: name.to_owned() });
+        }
+        NodeClassState::Terminating => format!("{kind} {name}, which is being deleted"),
+        NodeClassState::Unknown { .. } | NodeClassState::NotReady { message: "", .. } => {
+            format!("{kind} {name} to be Ready")
+        }
+        NodeClassState::NotReady { message, .. } => {
+            format!("{kind} {name} to be Ready: {message}")
+        }
+    };
+    Some(HoldReason::Depends { on })
 }
 
 /// The state of a member that nothing is done to.

@@ -7,19 +7,22 @@ use serde_json::{Map, Value, json};
 use super::decide::Disruptions;
 use super::decide::budgets::Applicable;
 use super::decide::registrations::{FAILED, Registrations};
-use super::names::{KWOK_NODE_CLASS, condition};
+use super::names::condition;
 use super::read::Cluster;
 use super::read::claim::Member;
+use super::read::class::NodeClassState;
 use super::read::node::{Node, NodeFacts};
 use super::validate;
 use crate::object_patch::ObjectPatch;
 use crate::resources::Amounts;
-use crate::snapshot::Snapshot;
+
+/// The generation of the node class that the status is about.
+const OBSERVED_CLASS: &str = "nodeClassObservedGeneration";
 
 /// The status as it should read; absent if it reads so already.
 pub(crate) fn status(
     cluster: &Cluster<'_>,
-    snapshot: &Snapshot<'_>,
+    node_class: NodeClassState<'_>,
     disruptions: &Disruptions<'_, '_>,
     registrations: &Registrations,
 ) -> Option<Value> {
@@ -36,7 +39,7 @@ pub(crate) fn status(
             patch.set(condition::VALIDATION_SUCCEEDED, "False", "NodePoolValidationFailed", &text);
         }
     }
-    class(cluster, snapshot, &mut patch);
+    class(node_class, &mut patch);
     registration(registrations, &mut patch);
     budgets(cluster, disruptions, &mut patch);
     root(&mut patch, &[condition::VALIDATION_SUCCEEDED, condition::NODE_CLASS_READY]);
@@ -51,7 +54,7 @@ pub(crate) fn status(
 
 /// What the pool's nodes have in all, and how many there are.
 fn resources(cluster: &Cluster<'_>) -> (Value, u32) {
-    let (sum, count) = capacity(cluster.own_members().map(|(_, member)| member));
+    let (sum, count) = capacity_of_pool(cluster);
     let mut resources = Map::new();
     let mut put = |name: &str, text: String| resources.insert(name.to_owned(), json!(text));
     put("cpu", thousandths(sum.cpu));
@@ -60,6 +63,11 @@ fn resources(cluster: &Cluster<'_>) -> (Value, u32) {
     put("nodes", count.to_string());
     put("pods", sum.pods.to_string());
     (Value::Object(resources), count)
+}
+
+/// What the pool's nodes have in all, and how many there are.
+pub(crate) fn capacity_of_pool(cluster: &Cluster<'_>) -> (Amounts, u32) {
+    capacity(cluster.own_members().map(|(_, member)| member))
 }
 
 /// What some members have in all, and how many say so. A claim without a Node says what it will
@@ -97,39 +105,28 @@ fn bytes(amount: i64) -> String {
 }
 
 /// Whether the node class is there and ready. Classes of other providers are theirs to judge.
-fn class(cluster: &Cluster<'_>, snapshot: &Snapshot<'_>, patch: &mut ObjectPatch<'_>) {
-    let pool = cluster.pool();
-    if !pool.has_catalogue {
-        if patch.current(condition::NODE_CLASS_READY).is_none() {
-            patch.set(condition::NODE_CLASS_READY, "True", condition::NODE_CLASS_READY, "");
-        }
-        return;
-    }
-    let name = pool.class.as_ref().map_or("", |class| &class.name);
+fn class(state: NodeClassState<'_>, patch: &mut ObjectPatch<'_>) {
     let kind = condition::NODE_CLASS_READY;
-    let Some(class) = snapshot.find(&KWOK_NODE_CLASS, "", name) else {
-        return patch.set(kind, "False", "NodeClassNotFound", "NodeClass not found on cluster");
-    };
-    if class.is_deleting() {
-        return patch.set(kind, "False", "NodeClassTerminating", "NodeClass is Terminating");
-    }
-    patch.status("nodeClassObservedGeneration", json!(class.generation()));
-    // Ready from the start, unless it says otherwise.
-    match class.condition_status("Ready") {
-        None | Some("True") => patch.set(kind, "True", kind, ""),
-        Some("Unknown") => {
+    match state {
+        NodeClassState::Foreign if patch.current(kind).is_some() => {}
+        NodeClassState::Foreign => patch.set(kind, "True", kind, ""),
+        NodeClassState::NotFound => {
+            patch.set(kind, "False", "NodeClassNotFound", "NodeClass not found on cluster");
+        }
+        NodeClassState::Terminating => {
+            patch.set(kind, "False", "NodeClassTerminating", "NodeClass is Terminating");
+        }
+        NodeClassState::Unknown { generation } => {
+            patch.status(OBSERVED_CLASS, json!(generation));
             patch.set(kind, "False", "NodeClassReadinessUnknown", "Node Class Readiness Unknown");
         }
-        Some(_) => {
-            let field = |name: &str| {
-                class.condition("Ready").and_then(|entry| entry.get(name)).and_then(Value::as_str)
-            };
-            patch.set(
-                kind,
-                "False",
-                field("reason").unwrap_or("NodeClassNotReady"),
-                field("message").unwrap_or_default(),
-            );
+        NodeClassState::NotReady { generation, reason, message } => {
+            patch.status(OBSERVED_CLASS, json!(generation));
+            patch.set(kind, "False", reason, message);
+        }
+        NodeClassState::Ready { generation } => {
+            patch.status(OBSERVED_CLASS, json!(generation));
+            patch.set(kind, "True", kind, "");
         }
     }
 }

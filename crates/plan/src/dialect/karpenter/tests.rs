@@ -8,6 +8,8 @@ use super::Karpenter;
 use crate::dialect::Dialect;
 use crate::{Action, HoldReason, Step, Verb, Verdict, World, Write};
 
+mod counts;
+mod faults;
 mod gates;
 mod lifecycle;
 mod provision;
@@ -38,7 +40,16 @@ fn node(name: &str) -> Builder {
     karpenter::node_of("default", name)
 }
 
+/// The node class of the pools here.
+fn class() -> Builder {
+    object("karpenter.kwok.sh/v1alpha1", "KWOKNodeClass", "default")
+}
+
 fn step(objects: impl IntoIterator<Item = Object>) -> Step {
+    step_without_class(objects.into_iter().chain([class().build()]))
+}
+
+fn step_without_class(objects: impl IntoIterator<Item = Object>) -> Step {
     let world: World = objects.into_iter().collect();
     let pool = Karpenter.rollouts(&world)[0];
     Karpenter.step(&Karpenter.snapshot(&world, pool), NOW.parse().unwrap())

@@ -2,6 +2,7 @@
 //! fixed size of static pools. Taints come before anything is disturbed, and undoing before
 //! beginning.
 
+mod counts;
 pub(crate) mod intervention;
 mod launch;
 pub(crate) mod lifecycle;
@@ -165,7 +166,8 @@ fn record_conditions(
 fn expire(cluster: &Cluster<'_>, command: &Command<'_>, at: usize, writes: &mut Writes) {
     writes.states.insert(at, (MemberState::Gone, None));
     let why = Why::new("Expired", "the NodeClaim is older than its expireAfter");
-    writes.terminate(&cluster.members[at], command.reason.word(), command.permit, why);
+    let (member, word) = (&cluster.members[at], command.reason.word());
+    writes.terminate(cluster, member, word, command.permit, why);
 }
 
 /// Starts a member: the taint first, then what it waits for.
@@ -194,8 +196,19 @@ fn begin<'w>(
     started.set(condition::DISRUPTION_REASON, "True", word, word);
     writes.start.extend(started.actions(Verb::Start(command.permit), &why));
     writes.states.insert(at, (MemberState::Moving, None));
+    count_begin(cluster, command, at, writes);
     if is_delete {
-        writes.terminate(member, word, command.permit, why);
+        writes.terminate(cluster, member, word, command.permit, why);
+    }
+}
+
+/// Counts a command with its first member of the pool.
+fn count_begin(cluster: &Cluster<'_>, command: &Command<'_>, at: usize, writes: &mut Writes) {
+    let is_own = |at: &&usize| cluster.members[**at].pool == Some(cluster.own);
+    if command.members.iter().find(is_own) == Some(&at) {
+        let is_first = command.members.first() == Some(&at);
+        let (pool, key) = (cluster.pool().name(), cluster.members[at].claim.key());
+        writes.counts.extend(counts::decided(command, pool, key, is_first));
     }
 }
 
@@ -253,7 +266,7 @@ fn proceed(
     let hold = match progress {
         Progress::Ready(permit) => {
             let why = Why::new("Replaced", "all replacements are initialized");
-            writes.terminate(member, word, *permit, why);
+            writes.terminate(cluster, member, word, *permit, why);
             None
         }
         Progress::Waiting { replacement, until } => {
@@ -274,6 +287,8 @@ fn proceed(
             Some((HoldReason::NotAvailable { detail }, *until))
         }
         Progress::Failed { why } => {
+            let count = counts::undone(word, command::has_replacements(member), member.claim.key());
+            writes.counts.push(count);
             patch.unset(condition::DISRUPTION_REASON);
             patch.annotate(annotation::COMMAND, None);
             let why = Why::new("RolledBack", format!("{word}: {why}"));
@@ -291,8 +306,10 @@ fn clean_up(member: &Member<'_>, patch: &mut ObjectPatch<'_>, writes: &mut Write
         let why = Why::new("LeftOver", "no disruption of the node is in progress");
         writes.undo.extend(untaint(&node, &why));
     }
-    if member.facts.proposal.is_some() {
+    if let Some(proposal) = &member.facts.proposal {
         patch.annotate(annotation::PROPOSAL, None);
+        let is_empty = proposal.starts_with(command::EMPTY);
+        writes.counts.push(counts::unproposed(is_empty, member.claim.key()));
         writes.event_of(member, "ConsolidationRejected", |_| {
             "churn: the node is no longer a candidate".to_owned()
         });
@@ -312,6 +329,7 @@ fn replacements(cluster: &Cluster<'_>, orders: &[Order<'_, '_>], writes: &mut Wr
         let machines = Some(*replacement).filter(|replacement| !replacement.offers.is_empty());
         let create = launch::create(pool, name, machines, Some(&command.id), command.permit, why);
         let target = create.target.clone();
+        writes.counts.push(counts::claim_created(pool.name(), word, &target));
         let message = format!("Launching NodeClaim: {word}");
         writes.event(&target, EventType::Normal, "DisruptionLaunching", message);
         writes.create.push(create);

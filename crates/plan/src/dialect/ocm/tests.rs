@@ -122,6 +122,19 @@ fn an_unsatisfied_placement_says_what_is_missing() {
 }
 
 #[test]
+fn a_replica_set_whose_placement_selects_nobody_is_held_and_says_so() {
+    let prod = json!({"predicates": [{"requiredClusterSelector": {"labelSelector":
+        {"matchLabels": {"env": "prdo"}}}}]});
+    let world = world([managed_cluster("a"), placement("p", prod), decision(1, "0", &[]), set()]);
+    let step = roll(&world);
+    assert_eq!(step.verdict, Verdict::Held);
+    let whole: Vec<String> = step.holds.iter().map(|hold| hold.reason.to_string()).collect();
+    assert_eq!(whole, ["not selected: Placement p selects no cluster"]);
+    let verified = said(&step, "PlacementVerified");
+    assert_eq!(verified, ("False".into(), "PlacementDecisionEmpty".into()));
+}
+
+#[test]
 fn a_misconfigured_placement_keeps_its_decisions() {
     let spec = json!({"tolerations": [{"value": "x"}]});
     let kept =

@@ -78,9 +78,7 @@ pub(crate) fn progress(
     let began = member.facts.disruption.as_ref().and_then(|mark| mark.since);
     let until = began.and_then(|began| began.checked_add(timeout(cluster)).ok());
     let is_late = until.is_some_and(|until| until <= cluster.now);
-    let note =
-        member.facts.command.as_deref().and_then(|text| serde_json::from_str::<Note>(text).ok());
-    let Some(note) = note else {
+    let Some(note) = note(member) else {
         let word = member.facts.disruption_word();
         if Reason::from_word(word) == Some(Reason::Empty) && is_empty {
             return Progress::ready();
@@ -105,6 +103,15 @@ pub(crate) fn progress(
         }
     }
     Progress::ready()
+}
+
+fn note(member: &Member<'_>) -> Option<Note> {
+    serde_json::from_str(member.facts.command.as_deref()?).ok()
+}
+
+/// Whether the command that `member` is part of has made nodes for its pods.
+pub(crate) fn has_replacements(member: &Member<'_>) -> bool {
+    note(member).is_some_and(|note| !note.replacements.is_empty())
 }
 
 impl Progress {
@@ -157,9 +164,12 @@ fn proposed_at(command: &Command<'_>, member: &Member<'_>) -> Option<Timestamp> 
     (id == proposal_id(command)).then(|| since.parse().ok())?
 }
 
+/// The proposal of every node that is empty.
+pub(crate) const EMPTY: &str = "empty";
+
 /// Empty nodes are judged one by one; others by the whole command.
 pub(crate) fn proposal_id<'c>(command: &'c Command<'_>) -> &'c str {
-    if command.reason == Reason::Empty { "empty" } else { &command.id }
+    if command.reason == Reason::Empty { EMPTY } else { &command.id }
 }
 
 /// The names that a command's replacements have, and whether each is to be created.

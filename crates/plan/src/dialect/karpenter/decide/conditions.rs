@@ -31,7 +31,8 @@ pub(crate) struct Conditions {
 /// Drift reasons that are always derived here; any other word is the provider's own.
 const POOL_DRIFTED: &str = "NodePoolDrifted";
 const REQUIREMENTS_DRIFTED: &str = "RequirementsDrifted";
-const DERIVED: [&str; 2] = [POOL_DRIFTED, REQUIREMENTS_DRIFTED];
+const IMAGE_DRIFTED: &str = "ImageDrifted";
+const DERIVED: [&str; 3] = [POOL_DRIFTED, REQUIREMENTS_DRIFTED, IMAGE_DRIFTED];
 const NOT_FOUND: &str = "InstanceTypeNotFound";
 
 /// Pod events closer than this to the recorded one are not recorded.
@@ -112,6 +113,9 @@ fn drift<'w>(
     };
     if pool.has_catalogue && is_withdrawn(member, types) && is_grown() {
         return Some(SmolStr::new_static(NOT_FOUND));
+    }
+    if pool.image.is_some_and(|image| facts.image != image) {
+        return Some(SmolStr::new_static(IMAGE_DRIFTED));
     }
     let given = facts.drifted.as_ref()?.reason.as_str();
     // Which types another provider has is only known from what it said before.

@@ -7,7 +7,7 @@
 use convoy_api::Object;
 use jiff::{SignedDuration, Timestamp};
 
-use crate::dialect::karpenter::names::condition;
+use crate::dialect::karpenter::names::{annotation, condition};
 use crate::dialect::karpenter::read::catalogue::{self, InstanceType, Offering};
 use crate::dialect::karpenter::read::claim::Member;
 use crate::dialect::karpenter::read::lifecycle::{Claim, since};
@@ -98,6 +98,10 @@ pub(crate) fn inconsistencies(claim: &Claim<'_>, node: &Object) -> Vec<String> {
 
 /// What happens next to a claim that is not being deleted.
 pub(crate) fn stage<'w>(claim: &Claim<'w>, now: Timestamp) -> Stage<'w> {
+    if claim.object.annotation(annotation::INSTANCE) == Some("Interrupted") {
+        let message = "the provider takes its machine back".to_owned();
+        return given_up("interrupted", message, None);
+    }
     if gives_up_at(claim.object).is_some_and(|at| at <= now) {
         let (reason, verb) = if claim.is(condition::LAUNCHED) {
             ("registration_timeout", "registered")
@@ -158,6 +162,10 @@ fn launch<'w>(claim: &Claim<'w>, now: Timestamp) -> Stage<'w> {
     };
     if !class.is_ready {
         return give_up("nodeclass_not_ready", format!("KWOKNodeClass {name} is not ready"));
+    }
+    if class.fails(claim.object) {
+        let message = format!("the provider failed to launch a machine of KWOKNodeClass {name}");
+        return Stage::Refused { until: None, message };
     }
     let Some((kind, offering)) = cheapest(claim, &class.sold_out) else {
         let message = "no instance type meets the requirements and resource requests";

@@ -6,6 +6,7 @@ use jiff::tz::TimeZone;
 
 use super::reason::Reason;
 use crate::budget::{IntOrPercent, Rounding};
+use crate::cron::{Cron, CronError};
 use crate::window::Window;
 
 /// Which reasons a budget without reasons covers.
@@ -78,6 +79,7 @@ impl Budget {
             Ok(IntOrPercent::Percent(share)) => {
                 format!("{share}% of {total} nodes, rounded up, is {ceiling}")
             }
+            _ if ceiling == 1 => "1 node".to_owned(),
             _ => format!("{ceiling} nodes"),
         }
     }
@@ -97,13 +99,21 @@ impl Budget {
 }
 
 fn window(budget: &api::Budget, zone: &Result<TimeZone, String>) -> Result<Option<Window>, String> {
+    let refused = |schedule: &str, error: &CronError| {
+        format!("invalid schedule {schedule:?}: {}", error.advice)
+    };
     let (schedule, duration) = match (&budget.schedule, &budget.duration) {
         (Some(schedule), Some(duration)) => (schedule, duration),
-        (_, None) => return Ok(None),
+        (None, None) => return Ok(None),
+        // It always applies. Its author meant something else by a schedule that cannot be read.
+        (Some(schedule), None) => {
+            let read = Cron::parse(schedule);
+            return read.map(|_| None).map_err(|error| refused(schedule, &error));
+        }
         (None, Some(_)) => return Err("'schedule' must be set with 'duration'".to_owned()),
     };
     let zone = zone.clone()?;
     let length: GoDuration = duration.parse().map_err(|error| format!("duration: {error}"))?;
     let window = Window::new(schedule, length.signed(), zone);
-    window.map(Some).map_err(|error| format!("invalid schedule {schedule:?}: {}", error.advice))
+    window.map(Some).map_err(|error| refused(schedule, &error))
 }

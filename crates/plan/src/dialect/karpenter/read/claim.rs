@@ -34,6 +34,8 @@ pub(crate) struct ClaimFacts {
     /// The uid of the pool that made it.
     pub(crate) owner: Option<SmolStr>,
     pub(crate) provider_id: SmolStr,
+    /// What its machine was made from.
+    pub(crate) image: SmolStr,
     pub(crate) is_deleting: bool,
     pub(crate) is_launched: bool,
     pub(crate) is_instance_terminating: bool,
@@ -178,6 +180,7 @@ impl ClaimFacts {
             pool: label(label::NODE_POOL),
             owner: owner(claim),
             provider_id: provider_id(claim).into(),
+            image: claim.status_text("imageID").into(),
             is_deleting: claim.is_deleting(),
             last_pod_event: claim.status_text("lastPodEventTime").parse().ok(),
             hash: annotation(annotation::HASH),

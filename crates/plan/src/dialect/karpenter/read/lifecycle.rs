@@ -11,6 +11,7 @@ use super::claim::ClaimFacts;
 use super::node;
 use super::requirement;
 use crate::dialect::karpenter::names::{KWOK_GROUP, KWOK_NODE_CLASS, NODE, annotation};
+use crate::hash::structure::fingerprint;
 use crate::requirement::Requirements;
 use crate::resources::{self, Amounts};
 use crate::snapshot::Snapshot;
@@ -37,6 +38,12 @@ pub(crate) struct NodeClass<'w> {
     pub(crate) delay: SignedDuration,
     /// Instance types, zones or capacity types that there is none of.
     pub(crate) sold_out: Vec<&'w str>,
+    /// What new machines are made from.
+    pub(crate) image: Option<&'w str>,
+    /// How many of 100 claims are not launched.
+    launch_failures: u32,
+    /// How long the end of a machine takes.
+    pub(crate) termination_delay: SignedDuration,
 }
 
 impl<'w> Claim<'w> {
@@ -109,14 +116,28 @@ pub(crate) fn since(claim: &Object, kind: &str) -> Option<Timestamp> {
 }
 
 impl<'w> NodeClass<'w> {
-    fn read(class: &'w Object) -> Self {
-        let delay = class.spec_text("nodeRegistrationDelay").parse::<GoDuration>();
+    pub(crate) fn read(class: &'w Object) -> Self {
+        let span = |text: &str| {
+            text.parse::<GoDuration>().map_or(SignedDuration::ZERO, GoDuration::signed)
+        };
+        let noted = |key: &str| class.annotation(key).unwrap_or_default();
+        let failures = noted(annotation::LAUNCH_FAILURES).strip_suffix('%');
         let sold_out = class.annotation(annotation::SOLD_OUT).unwrap_or_default().split(',');
         Self {
             // Ready from the start, unless it says otherwise.
             is_ready: matches!(class.condition_status("Ready"), None | Some("True")),
-            delay: delay.map_or(SignedDuration::ZERO, GoDuration::signed),
+            delay: span(class.spec_text("nodeRegistrationDelay")),
+            image: class.annotation(annotation::IMAGE),
+            launch_failures: failures.and_then(|share| share.parse().ok()).unwrap_or(0),
+            termination_delay: span(noted(annotation::TERMINATION_DELAY)),
             sold_out: sold_out.map(str::trim).filter(|word| !word.is_empty()).collect(),
         }
+    }
+
+    /// Whether the provider fails to launch this claim; always the same for the same claim.
+    pub(crate) fn fails(&self, claim: &Object) -> bool {
+        let print = fingerprint(claim.uid().unwrap_or_default());
+        let drawn = u32::from_str_radix(print.get(..8).unwrap_or_default(), 16).unwrap_or(u32::MAX);
+        drawn % 100 < self.launch_failures
     }
 }

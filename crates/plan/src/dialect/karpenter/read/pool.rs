@@ -51,6 +51,8 @@ pub(crate) struct Pool<'w> {
     pub(crate) hash: String,
     /// Whether the instance types are those of the built-in catalogue.
     pub(crate) has_catalogue: bool,
+    /// What new machines are made from, where the provider is known to say so.
+    pub(crate) image: Option<&'w str>,
     /// Whether the pool carries its hash in today's version.
     pub(crate) is_hashed: bool,
 }
@@ -146,6 +148,7 @@ impl<'w> Pool<'w> {
             is_hashed: object.annotation(annotation::HASH).is_some()
                 && object.annotation(annotation::HASH_VERSION) == Some(names::HASH_VERSION),
             has_catalogue,
+            image: None,
             class,
             limits: limits(spec.and_then(|spec| spec.limits.as_ref())),
             template,
@@ -194,7 +197,12 @@ impl<'w> Pool<'w> {
         self.expiration == Expiration::Budgeted
     }
 
-    /// An entry of `spec.limits`.
+    /// `spec.limits`.
+    pub(crate) fn limits(&self) -> impl Iterator<Item = (&str, Quantity)> {
+        self.limits.iter().map(|(resource, limit)| (resource.as_str(), *limit))
+    }
+
+    /// An entry of it.
     pub(crate) fn limit(&self, resource: &str) -> Option<Quantity> {
         self.limits.get(resource).copied()
     }

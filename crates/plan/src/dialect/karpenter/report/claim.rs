@@ -25,6 +25,7 @@ pub(crate) fn step(dialect: &'static str, snapshot: &Snapshot<'_>, now: Timestam
     let is_ready = matches!(stage, Stage::Ready);
     step.decision = json!({"stage": word(&stage)});
     step.events = progress.events;
+    step.counts = progress.counts;
     let until = match &stage {
         Stage::Booting { until } => Some(*until),
         Stage::Refused { until, .. } => *until,
@@ -53,9 +54,10 @@ pub(crate) fn step_alone(
     };
     let mut writes = Writes::default();
     follow(&member, permit, &mut writes);
-    let (actions, events) = writes.into_parts();
-    let step = Step::new(dialect, snapshot.rollout(), Verdict::Done);
-    Step { decision: json!({"stage": "Delete"}), events, ..step }.judged(actions)
+    let mut step = Step::new(dialect, snapshot.rollout(), Verdict::Done);
+    step.decision = json!({"stage": "Delete"});
+    let actions = writes.fill(&mut step);
+    step.judged(actions)
 }
 
 /// The end of a claim whose pool is gone.
@@ -86,8 +88,7 @@ pub(crate) fn end(
         step.wake_at = until;
         step.holds.push(Hold::of_rollout(reason).until(until));
     }
-    let (actions, events) = writes.into_parts();
-    step.events = events;
+    let actions = writes.fill(&mut step);
     step.judged(actions)
 }
 

@@ -4,15 +4,11 @@ use convoy_api::Object;
 use convoy_testkit::{Builder, NOW, karpenter, object};
 use serde_json::{Value, json};
 
-use super::{drifting, pdb};
+use super::{class, drifting, pdb};
 use crate::dialect::Dialect;
 use crate::dialect::karpenter::Operator;
 use crate::permission::uncovered;
 use crate::{Action, Step, Verdict, World, Write};
-
-fn class() -> Builder {
-    object("karpenter.kwok.sh/v1alpha1", "KWOKNodeClass", "default")
-}
 
 /// A claim that was created now, with these requirements.
 fn fresh(requirements: &Value) -> Builder {

@@ -4,7 +4,7 @@ use convoy_api::Object;
 use convoy_testkit::{Builder, NOW, karpenter, object};
 use serde_json::{Value, json};
 
-use super::{drifting, step};
+use super::{drifting, step_without_class as step};
 use crate::{Step, Write};
 
 const NOTE: &str = "convoy.dev/node-registrations";

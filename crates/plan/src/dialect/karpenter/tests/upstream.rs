@@ -284,6 +284,9 @@ fn every_reason_explains_what_it_allows() {
     let bad = explained(&json!([{"nodes": "1", "schedule": "0 9 * * sat-sun", "duration": "1h"}]));
     let text = bad["Empty"]["formula"].as_str().unwrap();
     assert!(text.starts_with("0 for every reason: budget 0 cannot be evaluated"), "{text}");
+    let bad = explained(&json!([{"nodes": "1", "schedule": "0 9 * * sat-sun"}]));
+    let text = bad["Drifted"]["formula"].as_str().unwrap();
+    assert!(text.starts_with("0 for every reason: budget 0 cannot be evaluated"), "{text}");
 }
 
 #[test]

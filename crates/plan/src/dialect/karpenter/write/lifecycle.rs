@@ -5,15 +5,18 @@ use convoy_api::object::member::list;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
+use super::counts;
 use crate::dialect::karpenter::decide::lifecycle::{Stage, inconsistencies};
 use crate::dialect::karpenter::names::{
     FINALIZER, NODE, SIMULATED, UNREGISTERED_TAINT, condition, label, node_label,
 };
 use crate::dialect::karpenter::read::catalogue::{InstanceType, Offering};
 use crate::dialect::karpenter::read::lifecycle::Claim;
+use crate::dialect::karpenter::read::pool::Policy;
 use crate::dialect::karpenter::status;
 use crate::finalizer;
 use crate::gate::Permit;
+use crate::metric::Increment;
 use crate::object_patch::ObjectPatch;
 use crate::step::{Action, Event, EventType, Propagation, Verb, Why};
 use crate::taint::{self, Taint};
@@ -23,13 +26,14 @@ use crate::taint::{self, Taint};
 pub(crate) struct Progress {
     pub(crate) actions: Vec<Action>,
     pub(crate) events: Vec<Event>,
+    pub(crate) counts: Vec<Increment>,
 }
 
 pub(crate) fn write(claim: &Claim<'_>, stage: &Stage<'_>, now: Timestamp) -> Progress {
     let mut progress = Progress::default();
     let object = claim.object;
     if let Stage::GiveUp { reason, message, permit } = stage {
-        return give_up(object, reason, message, *permit);
+        return give_up(claim, reason, message, *permit);
     }
     let why = Why::new("Lifecycle", "the NodeClaim goes on to its next stage");
     if let Some(added) = finalizer::added(object, &[FINALIZER], why.clone()) {
@@ -42,11 +46,12 @@ pub(crate) fn write(claim: &Claim<'_>, stage: &Stage<'_>, now: Timestamp) -> Pro
     match stage {
         Stage::Launch(kind, offering) => {
             progress.actions.extend(labelled(object, kind, *offering, &why));
-            launched(object, kind, &mut patch);
+            launched(claim, kind, &mut patch);
         }
         Stage::Appear => progress.actions.push(appear(claim, &why)),
         Stage::Register(node) => {
             progress.actions.push(join(object, node, &mut progress.events, &why));
+            progress.counts.push(counts::node_created(object, node));
             patch.set(condition::REGISTERED, "True", condition::REGISTERED, "");
             patch.status("nodeName", json!(node.name()));
         }
@@ -123,7 +128,12 @@ fn await_conditions(patch: &mut ObjectPatch<'_>) {
     }
 }
 
-fn give_up(claim: &Object, reason: &'static str, message: &str, permit: Permit) -> Progress {
+fn give_up(
+    Claim { object: claim, facts, .. }: &Claim<'_>,
+    reason: &'static str,
+    message: &str,
+    permit: Permit,
+) -> Progress {
     let event = match reason {
         "insufficient_capacity" => Some("InsufficientCapacityError"),
         _ => None,
@@ -136,6 +146,7 @@ fn give_up(claim: &Object, reason: &'static str, message: &str, permit: Permit) 
     Progress {
         actions: vec![Action::delete(verb, claim, Propagation::Background, why)],
         events: events.into_iter().collect(),
+        counts: counts::claim_disrupted(claim, facts, reason, Policy::WhenEmpty, 0).collect(),
     }
 }
 
@@ -160,8 +171,11 @@ fn labelled(claim: &Object, kind: &InstanceType, offering: Offering, why: &Why) 
     (!labels.is_empty()).then(|| Action::patch(Verb::Advance, claim, patch, why.clone()))
 }
 
-fn launched(claim: &Object, kind: &InstanceType, patch: &mut ObjectPatch<'_>) {
-    patch.status("providerID", json!(format!("kwok://{}", claim.name())));
+fn launched(claim: &Claim<'_>, kind: &InstanceType, patch: &mut ObjectPatch<'_>) {
+    patch.status("providerID", json!(format!("kwok://{}", claim.object.name())));
+    if let Some(image) = claim.class.as_ref().and_then(|class| class.image) {
+        patch.status("imageID", json!(image));
+    }
     patch.status("capacity", capacity(kind));
     patch.status("allocatable", allocatable(kind));
     patch.set(condition::LAUNCHED, "True", condition::LAUNCHED, "");

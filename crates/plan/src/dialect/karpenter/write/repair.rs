@@ -27,7 +27,7 @@ pub(super) fn begin(
         patch.annotate(annotation::TERMINATION_TIMESTAMP, text.as_str());
     }
     let why = Why::new("Unhealthy", "the Node has been unhealthy for longer than is tolerated");
-    writes.terminate(member, why.reason, permit, why);
+    writes.terminate(cluster, member, why.reason, permit, why);
     writes.states.insert(at, (MemberState::Gone, None));
 }
 

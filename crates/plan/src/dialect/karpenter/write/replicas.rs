@@ -1,6 +1,7 @@
 //! The claims that pools make for pods, and that static pools make and remove to reach
 //! `spec.replicas`.
 
+use super::counts;
 use super::launch;
 use super::writes::Writes;
 use crate::dialect::karpenter::decide::provision::Provision;
@@ -9,7 +10,7 @@ use crate::dialect::karpenter::names::NODE_CLAIM;
 use crate::dialect::karpenter::read::Cluster;
 use crate::hash::structure::fingerprint;
 use crate::snapshot::Snapshot;
-use crate::step::{MemberState, Why};
+use crate::step::{Action, MemberState, Why};
 
 /// Creates or deletes claims of the own pool.
 pub(crate) fn scale(
@@ -24,8 +25,8 @@ pub(crate) fn scale(
         let why = Why::new("ScaleUp", format!("{} of {replicas} nodes", count.kept()));
         let names = free_names(cluster, snapshot, create.count);
         for (name, permit) in names.iter().zip(create.permit().into_iter().cycle()) {
-            let why = why.clone();
-            writes.create.push(launch::create(cluster.pool(), name, None, None, permit, why));
+            let create = launch::create(cluster.pool(), name, None, None, permit, why.clone());
+            push(cluster, create, writes);
         }
     }
     if let Some((members, permit)) = remove {
@@ -50,8 +51,16 @@ pub(crate) fn provision(
     let count = crate::count(new.replacements.len());
     for (name, replacement) in free_names(cluster, snapshot, count).iter().zip(&new.replacements) {
         let (pool, why) = (cluster.pool(), why.clone());
-        writes.create.push(launch::create(pool, name, Some(replacement), None, permit, why));
+        let create = launch::create(pool, name, Some(replacement), None, permit, why);
+        push(cluster, create, writes);
     }
+}
+
+/// Creates a claim that takes nobody's place.
+fn push(cluster: &Cluster<'_>, create: Action, writes: &mut Writes) {
+    let count = counts::claim_created(cluster.pool().name(), "provisioned", &create.target);
+    writes.counts.push(count);
+    writes.create.push(create);
 }
 
 /// Names that no claim has, always the same for the same world.

@@ -8,13 +8,16 @@ use convoy_api::object::meta::timestamp;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
+use super::counts;
 use super::writes::{Wait, Writes};
 use crate::condition::instant;
 use crate::dialect::karpenter::names::VOLUME_ATTACHMENT;
 use crate::dialect::karpenter::names::{
-    DISRUPTED_EFFECT, DISRUPTED_TAINT, FINALIZER, KWOK_GROUP, annotation, condition, label,
+    DISRUPTED_EFFECT, DISRUPTED_TAINT, FINALIZER, KWOK_GROUP, KWOK_NODE_CLASS, annotation,
+    condition, label,
 };
 use crate::dialect::karpenter::read::claim::Member;
+use crate::dialect::karpenter::read::lifecycle::NodeClass;
 use crate::dialect::karpenter::read::node::Node;
 use crate::dialect::karpenter::read::pod::{Owner, Pod};
 use crate::finalizer;
@@ -55,7 +58,7 @@ pub(crate) fn claim(leaving: Leaving<'_, '_>, writes: &mut Writes) -> Option<Wai
             None
         }
         Some(node) => leave(leaving, &node, deadline, &mut patch, writes),
-        None => give_back(member, &mut patch),
+        None => give_back(leaving, &mut patch, writes),
     };
     let why = Why::new("Terminating", "the NodeClaim is being deleted");
     writes.record.extend(patch.actions(Verb::Record, &why));
@@ -115,16 +118,18 @@ fn leave(
             return Some((HoldReason::Draining { pods: 0 }, until));
         }
         patch.set(condition::DRAINED, "True", condition::DRAINED, "");
+        writes.counts.push(counts::node_drained(member.claim));
     }
     if let Some(hold) = volumes(leaving, node, deadline, patch, writes) {
         return Some(hold);
     }
-    let hold = terminate(member, patch);
+    let hold = terminate(leaving, patch);
     if hold.is_none() {
         let mut released = ObjectPatch::new(node.object, now);
         released.release(FINALIZER);
         let why = Why::new("Terminated", "the provider has terminated the instance");
         writes.delete.extend(released.actions(Verb::Release, &why));
+        writes.counts.push(counts::node_terminated(member.claim, node.object));
     }
     hold
 }
@@ -166,7 +171,7 @@ fn drain(
         waited.iter().copied().partition(is_forced);
     if let Some(deadline) = deadline {
         for pod in forced {
-            force(pod, deadline, now, writes);
+            force(leaving, pod, deadline, writes);
         }
     }
     let mut groups: BTreeMap<(bool, bool), Vec<&Pod<'_>>> = BTreeMap::new();
@@ -185,6 +190,11 @@ fn drain(
     let freed_at = first.iter().filter_map(|pod| pod.protected_until());
     let next = forced_at.chain(freed_at).filter(|at| *at > now).min();
     let pods = crate::count(waited.len());
+    if let (Some(reason), Some(node)) = (&hold, leaving.member.node) {
+        let message =
+            format!("Failed to drain node, {pods} pods are waiting to be evicted: {reason}");
+        writes.event(node.object.key(), EventType::Warning, "FailedDraining", message);
+    }
     let reason = hold.unwrap_or(HoldReason::Draining { pods });
     Some((reason, next))
 }
@@ -213,6 +223,7 @@ fn evict(leaving: Leaving<'_, '_>, pods: &[&Pod<'_>], writes: &mut Writes) -> Op
             format!("Evicted pod: {}", why.message),
         );
         writes.delete.push(Action::evict(pod.object, None, why));
+        writes.counts.push(counts::pod_drained(leaving.member.facts, pod.object));
     }
     hold
 }
@@ -233,7 +244,8 @@ fn is_due(pod: &Pod<'_>, deadline: Timestamp, now: Timestamp) -> bool {
 }
 
 /// Deletes a pod, or again one that would end too late, with the time that is left.
-fn force(pod: &Pod<'_>, deadline: Timestamp, now: Timestamp, writes: &mut Writes) {
+fn force(leaving: Leaving<'_, '_>, pod: &Pod<'_>, deadline: Timestamp, writes: &mut Writes) {
+    let now = leaving.now;
     let left = deadline.duration_since(now).as_secs().max(1);
     // Times of deletion have whole seconds: asking once more would gain nothing.
     let ends = SignedDuration::from_secs(left.saturating_add(1));
@@ -243,6 +255,9 @@ fn force(pod: &Pod<'_>, deadline: Timestamp, now: Timestamp, writes: &mut Writes
     }
     let message = format!("deleted {left} s before the termination grace period of its node ends");
     writes.event(pod.object.key(), EventType::Normal, "Disrupted", message.clone());
+    if pod.object.deleted_at().is_none() {
+        writes.counts.push(counts::pod_drained(leaving.member.facts, pod.object));
+    }
     writes.delete.push(Action::force(pod.object, left, Why::new("Deadline", message)));
 }
 
@@ -274,7 +289,8 @@ fn volumes(
 }
 
 /// Asks the provider for the machine's end, and waits for its word.
-fn terminate(member: &Member<'_>, patch: &mut ObjectPatch<'_>) -> Option<Wait> {
+fn terminate(leaving: Leaving<'_, '_>, patch: &mut ObjectPatch<'_>) -> Option<Wait> {
+    let member = leaving.member;
     if member.facts.provider_id.is_empty() {
         return None; // there never was a machine
     }
@@ -282,16 +298,34 @@ fn terminate(member: &Member<'_>, patch: &mut ObjectPatch<'_>) -> Option<Wait> {
     // A simulated machine is its Node, which is being deleted or gone by now.
     let is_simulated =
         member.claim.spec().pointer("/nodeClassRef/group") == Some(&Value::from(KWOK_GROUP));
-    let is_gone =
-        is_simulated || member.claim.annotation(annotation::INSTANCE) == Some("Terminated");
     let on = "the provider to terminate the instance".to_owned();
+    if is_simulated {
+        let until = simulated_end(leaving).filter(|until| *until > leaving.now)?;
+        return Some((HoldReason::Depends { on }, Some(until)));
+    }
+    let is_gone = member.claim.annotation(annotation::INSTANCE) == Some("Terminated");
     (!is_gone).then_some((HoldReason::Depends { on }, None))
 }
 
+/// When a simulated machine that is told to end is gone, if its node class lets that take time.
+fn simulated_end(leaving: Leaving<'_, '_>) -> Option<Timestamp> {
+    let claim = leaving.member.claim;
+    let name = claim.spec().pointer("/nodeClassRef/name").and_then(Value::as_str)?;
+    let class = leaving.snapshot.find(&KWOK_NODE_CLASS, "", name)?;
+    let told = claim.condition(condition::INSTANCE_TERMINATING);
+    let since = timestamp(told.and_then(|entry| entry.get("lastTransitionTime")));
+    since.unwrap_or(leaving.now).checked_add(NodeClass::read(class).termination_delay).ok()
+}
+
 /// Without a Node: the machine goes, then the claim.
-fn give_back(member: &Member<'_>, patch: &mut ObjectPatch<'_>) -> Option<Wait> {
-    let hold = terminate(member, patch);
+fn give_back(
+    leaving: Leaving<'_, '_>,
+    patch: &mut ObjectPatch<'_>,
+    writes: &mut Writes,
+) -> Option<Wait> {
+    let hold = terminate(leaving, patch);
     if hold.is_none() {
+        writes.counts.push(counts::claim_terminated(leaving.member.claim));
         patch.release(FINALIZER);
     }
     hold

@@ -5,10 +5,13 @@ use std::collections::BTreeMap;
 use convoy_api::ObjectKey;
 use jiff::Timestamp;
 
+use super::counts;
+use crate::dialect::karpenter::read::Cluster;
 use crate::dialect::karpenter::read::claim::Member;
 use crate::gate::Permit;
 use crate::hold::HoldReason;
-use crate::step::{Action, Event, EventType, MemberState, Propagation, Verb, Why};
+use crate::metric::Increment;
+use crate::step::{Action, Event, EventType, MemberState, Propagation, Step, Verb, Why};
 
 /// What a member waits for, and the instant at which time frees it.
 pub(crate) type Wait = (HoldReason, Option<Timestamp>);
@@ -22,6 +25,8 @@ pub(crate) struct Writes {
     pub(crate) create: Vec<Action>,
     pub(crate) delete: Vec<Action>,
     pub(crate) events: Vec<Event>,
+    /// What the writes add to counters.
+    pub(crate) counts: Vec<Increment>,
     /// Evictions of this step, by the PodDisruptionBudget that they count against: nodes that are
     /// drained at once share their budgets.
     pub(crate) spent: BTreeMap<String, i64>,
@@ -32,9 +37,12 @@ pub(crate) struct Writes {
 }
 
 impl Writes {
-    pub(crate) fn into_parts(self) -> (Vec<Action>, Vec<Event>) {
+    /// Moves the events and counts into `step`; gives the actions.
+    pub(crate) fn fill(self, step: &mut Step) -> Vec<Action> {
         let parts = [self.undo, self.record, self.start, self.create, self.delete];
-        (parts.into_iter().flatten().collect(), self.events)
+        step.events = self.events;
+        step.counts = self.counts;
+        parts.into_iter().flatten().collect()
     }
 
     /// Deletes a member's claim.
@@ -44,7 +52,18 @@ impl Writes {
     }
 
     /// The same at the end of a disruption, which is told for the reason `word`.
-    pub(crate) fn terminate(&mut self, member: &Member<'_>, word: &str, permit: Permit, why: Why) {
+    pub(crate) fn terminate<'w>(
+        &mut self,
+        cluster: &Cluster<'w>,
+        member: &Member<'w>,
+        word: &str,
+        permit: Permit,
+        why: Why,
+    ) {
+        let pods = cluster.pods_of(member).iter().filter(|pod| pod.is_reschedulable()).count();
+        let policy = cluster.pool().policy;
+        let counts = counts::claim_disrupted(member.claim, member.facts, word, policy, pods);
+        self.counts.extend(counts);
         let message = |kind: &str| format!("Disrupting {kind}: {word}");
         self.event_of(member, "DisruptionTerminating", message);
         self.remove(member, permit, why);

@@ -89,6 +89,8 @@ pub(crate) struct PlacementRollout<'w> {
     pub(crate) labels: Value,
     /// How many clusters the placement says it selected.
     pub(crate) selected: u64,
+    /// The placement has made its decisions, and they name nobody.
+    pub(crate) selects_nothing: bool,
     pub(crate) succeeded: u64,
 }
 
@@ -210,6 +212,7 @@ impl<'w> Rolling<'w> {
         let group_length = policy.map_or(total, |policy| length(policy.grouping.per_group, total));
         rollout.selected = selected_count(placement).unwrap_or(u64::from(total));
         let deferral = self.deferral(snapshot, placement, &decisions);
+        rollout.selects_nothing = deferral.is_none() && rollout.selected == 0 && total == 0;
         // While decisions are being written, nobody can tell who is no longer selected.
         let is_known = deferral.is_none() || !self.is_protected;
         let (removed, surplus) = if is_known { (removed, surplus) } else { Default::default() };
@@ -301,6 +304,7 @@ impl<'w> PlacementRollout<'w> {
             mislabelled: Vec::new(),
             labels: work_labels(replica_set, placement.name()),
             selected: 0,
+            selects_nothing: false,
             succeeded: 0,
         }
     }

@@ -176,6 +176,10 @@ impl<'w> Reporter<'_, 'w> {
             }
             self.step.groups.push(report);
         }
+        if placement.selects_nothing {
+            let detail = format!("Placement {} selects no cluster", placement.placement);
+            self.step.holds.push(Hold::of_rollout(HoldReason::NotSelected { detail }));
+        }
         if let Some(reason) = &rollout.failure_stop {
             let hold = Hold::of_rollout(reason.clone());
             let name = placement.placement.clone();
@@ -190,6 +194,7 @@ impl<'w> Reporter<'_, 'w> {
         {
             Verdict::Moving
         } else if self.rolling.is_broken()
+            || self.rolling.rollouts().any(|placement| placement.selects_nothing)
             || recheck_at.is_some()
             || self.step.holds.iter().any(depends)
         {

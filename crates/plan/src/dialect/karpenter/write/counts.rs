@@ -1,0 +1,182 @@
+//! Counters with upstream's names: claims, nodes and pods that come and go, and the decisions
+//! behind that. Each counts once the write is applied.
+
+use convoy_api::{Object, ObjectKey};
+
+use crate::dialect::karpenter::decide::command::Command;
+use crate::dialect::karpenter::names::label;
+use crate::dialect::karpenter::read::claim::ClaimFacts;
+use crate::dialect::karpenter::read::pool::Policy;
+use crate::dialect::karpenter::read::reason::Reason;
+use crate::metric::{Increment, Metric};
+
+// The text format adds `_total` to the names of counters.
+const CLAIMS_CREATED: Metric =
+    Metric::new("karpenter_nodeclaims_created", "NodeClaims created, by reason");
+const CLAIMS_DISRUPTED: Metric =
+    Metric::new("karpenter_nodeclaims_disrupted", "NodeClaims deleted, by reason");
+const CLAIMS_TERMINATED: Metric =
+    Metric::new("karpenter_nodeclaims_terminated", "NodeClaims whose machine was given back");
+const NODES_CREATED: Metric =
+    Metric::new("karpenter_nodes_created", "Nodes that were registered for their NodeClaim");
+const NODES_TERMINATED: Metric =
+    Metric::new("karpenter_nodes_terminated", "Nodes whose machine was given back");
+const NODES_DRAINED: Metric = Metric::new("karpenter_nodes_drained", "Nodes that were drained");
+const PODS_DRAINED: Metric =
+    Metric::new("karpenter_pods_drained", "Pods that were evicted or deleted, by reason");
+const PODS_DISRUPTED: Metric = Metric::new(
+    "karpenter_pods_disruption_initiated",
+    "Pods on nodes whose NodeClaim was deleted, by reason",
+);
+const DECISIONS: Metric = Metric::new(
+    "karpenter_voluntary_disruption_decisions",
+    "Disruptions begun, by what becomes of the nodes and by reason",
+);
+const POOL_DECISIONS: Metric = Metric::new(
+    "karpenter_voluntary_disruption_decisions_by_nodepool",
+    "Disruptions begun of nodes of the pool, by what becomes of the nodes and by reason",
+);
+const FAILURES: Metric = Metric::new(
+    "karpenter_voluntary_disruption_queue_failures",
+    "Disruptions that were undone after they had begun",
+);
+const FAILED_VALIDATIONS: Metric = Metric::new(
+    "karpenter_voluntary_disruption_failed_validations",
+    "Consolidations that did not stay possible until they would have begun",
+);
+
+type Label<'l> = (&'static str, &'l str);
+
+/// A claim is asked for; `reason` is `provisioned` or that of a disruption.
+pub(crate) fn claim_created(pool: &str, reason: &str, key: &ObjectKey) -> Increment {
+    let reason = reason.to_lowercase();
+    let labels = [("reason", reason.as_str()), ("nodepool", pool), ("min_values_relaxed", "false")];
+    Increment::new(&CLAIMS_CREATED, &labels).once_written(key)
+}
+
+/// A claim is deleted for a reason, with `pods` on its node that need another one. `policy` is
+/// that of the pool.
+pub(crate) fn claim_disrupted(
+    claim: &Object,
+    facts: &ClaimFacts,
+    reason: &str,
+    policy: Policy,
+    pods: usize,
+) -> impl Iterator<Item = Increment> {
+    let reason = reason.to_lowercase();
+    let policy = match Reason::ALL.iter().find(|it| it.word().eq_ignore_ascii_case(&reason)) {
+        Some(Reason::Empty | Reason::Underutilized) => word_of(policy),
+        _ => "",
+    };
+    let labels = [
+        ("reason", reason.as_str()),
+        pool(claim),
+        capacity_type(claim),
+        ("consolidation_policy", policy),
+        ("termination_mode", termination_mode(facts)),
+    ];
+    let claims = Increment::new(&CLAIMS_DISRUPTED, &labels);
+    let pods = (pods > 0)
+        .then(|| Increment::new(&PODS_DISRUPTED, &labels).by(u64::try_from(pods).unwrap_or(0)));
+    let key = claim.key().clone();
+    [Some(claims), pods].into_iter().flatten().map(move |count| count.once_written(&key))
+}
+
+pub(crate) fn claim_terminated(claim: &Object) -> Increment {
+    let labels = [pool(claim), capacity_type(claim), zone(claim)];
+    Increment::new(&CLAIMS_TERMINATED, &labels).once_written(claim.key())
+}
+
+pub(crate) fn node_created(claim: &Object, node: &Object) -> Increment {
+    Increment::new(&NODES_CREATED, &[pool(claim), zone(claim)]).once_written(node.key())
+}
+
+pub(crate) fn node_terminated(claim: &Object, node: &Object) -> Increment {
+    Increment::new(&NODES_TERMINATED, &[pool(claim), zone(claim)]).once_written(node.key())
+}
+
+pub(crate) fn node_drained(claim: &Object) -> Increment {
+    Increment::new(&NODES_DRAINED, &[pool(claim)]).once_written(claim.key())
+}
+
+/// A pod leaves a node of the claim with these facts.
+pub(crate) fn pod_drained(facts: &ClaimFacts, pod: &Object) -> Increment {
+    let reason = match facts.disruption_word() {
+        "" => "Forceful Termination",
+        word => word,
+    };
+    Increment::new(&PODS_DRAINED, &[("reason", reason)]).once_written(pod.key())
+}
+
+/// A disruption begins: counted with its first member, and in each pool with the first of that.
+pub(crate) fn decided(
+    command: &Command<'_>,
+    pool: &str,
+    key: &ObjectKey,
+    is_first: bool,
+) -> impl Iterator<Item = Increment> {
+    let is_delete = command.replacements.is_empty();
+    let reason = command.reason.word().to_lowercase();
+    let labels: [Label<'_>; 3] = [
+        ("decision", if is_delete { "delete" } else { "replace" }),
+        ("reason", &reason),
+        ("consolidation_type", kind(command.reason, command.members.len())),
+    ];
+    let all = is_first.then(|| Increment::new(&DECISIONS, &labels).once_written(key));
+    let labels = [("nodepool", pool), labels[0], labels[1], labels[2]];
+    [all, Some(Increment::new(&POOL_DECISIONS, &labels).once_written(key))].into_iter().flatten()
+}
+
+/// A disruption is undone. How many nodes it took is not known any more.
+pub(crate) fn undone(word: &str, replacements: bool, key: &ObjectKey) -> Increment {
+    let reason = word.to_lowercase();
+    let kind = Reason::from_word(word).map_or("", |reason| kind(reason, 1));
+    let decision = if replacements { "replace" } else { "delete" };
+    let labels =
+        [("decision", decision), ("reason", reason.as_str()), ("consolidation_type", kind)];
+    Increment::new(&FAILURES, &labels).once_written(key)
+}
+
+/// A consolidation that was proposed is given up; `proposal` is the id of the proposal.
+pub(crate) fn unproposed(is_empty: bool, key: &ObjectKey) -> Increment {
+    let kind = if is_empty { "empty" } else { "single" };
+    Increment::new(&FAILED_VALIDATIONS, &[("consolidation_type", kind)]).once_written(key)
+}
+
+fn kind(reason: Reason, members: usize) -> &'static str {
+    match reason {
+        Reason::Empty => "empty",
+        Reason::Underutilized if members > 1 => "multi",
+        Reason::Underutilized => "single",
+        Reason::Drifted | Reason::Expired => "",
+    }
+}
+
+fn word_of(policy: Policy) -> &'static str {
+    match policy {
+        Policy::WhenEmpty => "when_empty",
+        Policy::WhenEmptyOrUnderutilized => "when_empty_or_underutilized",
+        Policy::Balanced => "balanced",
+    }
+}
+
+/// Whether pods get the time that they ask for, some time, or none.
+fn termination_mode(facts: &ClaimFacts) -> &'static str {
+    match facts.grace_period {
+        None => "graceful",
+        Some(period) if period.is_zero() => "forceful",
+        Some(_) => "eventual",
+    }
+}
+
+fn pool(claim: &Object) -> Label<'_> {
+    ("nodepool", claim.label(label::NODE_POOL).unwrap_or_default())
+}
+
+fn capacity_type(claim: &Object) -> Label<'_> {
+    ("capacity_type", claim.label(label::CAPACITY_TYPE).unwrap_or_default())
+}
+
+fn zone(claim: &Object) -> Label<'_> {
+    ("zone", claim.label(label::ZONE).unwrap_or_default())
+}
