@@ -50,8 +50,8 @@ fn commands(line: &str) -> Vec<Vec<&str>> {
     commands.map(|command| command.split_whitespace().collect()).collect()
 }
 
-/// Blocks in other languages are run; those for a shell need clusters, registries and machines. At
-/// least their commands, their flags and the files that they name exist.
+/// Tests of `convoy` run the blocks for a shell that they can; others need clusters, registries and
+/// machines. Of these, too, the commands, their flags and the files that they name exist.
 #[test]
 fn commands_for_a_shell_exist() {
     let mut count = 0;

@@ -58,6 +58,11 @@ fn help_of_up() {
 }
 
 #[test]
+fn help_of_demo() {
+    golden("demo", &["demo", "--help"]);
+}
+
+#[test]
 fn help_of_down() {
     golden("down", &["down", "--help"]);
 }
