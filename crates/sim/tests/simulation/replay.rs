@@ -269,17 +269,17 @@ const SEEDS: u64 = 2;
 static HUB: fleet::Hub = fleet::Hub { options: fleet::Options::new() };
 
 /// Nothing is changed.
-fn as_it_is(_actions: &mut Vec<Action>) {}
+const AS_IT_IS: fn(&mut Vec<Action>) = |_| ();
 
 #[test]
 fn plans_of_deployments_equal_what_was_written() {
-    agrees("apps", 100, |seed| replay(seed, Apps::from_seed(seed, ServerKind::Real), as_it_is));
+    agrees("apps", 100, |seed| replay(seed, Apps::from_seed(seed, ServerKind::Real), AS_IT_IS));
 }
 
 #[test]
 fn plans_of_skyhooks_equal_what_was_written() {
     agrees("skyhook", 100, |seed| {
-        replay(seed, Skyhooks::from_seed(seed, ServerKind::Real), as_it_is)
+        replay(seed, Skyhooks::from_seed(seed, ServerKind::Real), AS_IT_IS)
     });
 }
 
@@ -287,18 +287,18 @@ fn plans_of_skyhooks_equal_what_was_written() {
 fn plans_of_placements_equal_what_was_written() {
     agrees("fleet", 100, |seed| {
         let (trial, settings) = Fleets::from_seed(seed);
-        replay(seed, (trial.with_hub(&HUB), settings), as_it_is)
+        replay(seed, (trial.with_hub(&HUB), settings), AS_IT_IS)
     });
 }
 
 #[test]
 fn plans_of_pools_equal_what_was_written() {
-    agrees("karpenter", 100, |seed| replay(seed, Disruptions::from_seed(seed), as_it_is));
+    agrees("karpenter", 100, |seed| replay(seed, Disruptions::from_seed(seed), AS_IT_IS));
 }
 
 #[test]
 fn plans_of_replica_sets_equal_what_was_written() {
-    agrees("ocm", 100, |seed| replay(seed, OcmFleet::from_seed(seed), as_it_is));
+    agrees("ocm", 100, |seed| replay(seed, OcmFleet::from_seed(seed), AS_IT_IS));
 }
 
 /// The comparisons above show a plan that lacks an action: it differs from the decision, and the

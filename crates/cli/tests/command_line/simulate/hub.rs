@@ -155,4 +155,5 @@ status:
     let run = simulate_text(&documents(&[joined, SHOP, &placement("")]), &[]);
     assert_eq!(run.code, Some(0), "{}{}", run.stdout, run.stderr);
     assert!(run.stdout.contains("1 member cluster with 3 nodes"), "{}", run.stdout);
+    assert!(run.stdout.contains("cluster eu gets shop-0-snapshot"), "{}", run.stdout);
 }
