@@ -17,7 +17,7 @@ use smol_str::SmolStr;
 use crate::node::uuid;
 use crate::seed::Seed;
 
-/// The InternalMemberClusters, and their namespaces, of clusters that have joined without one: of
+/// The `InternalMemberCluster`s, and their namespaces, of clusters that have joined without one: of
 /// some hubs only a part of the objects is given. The hub makes those of clusters that are new.
 pub(super) fn requests_to_agents(given: &World, applied: &World) -> Vec<Object> {
     let find = |kind: &GroupKind, namespace: &str, name: &str| {

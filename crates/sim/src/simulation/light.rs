@@ -166,7 +166,7 @@ impl Light {
             "Node" => {}
             "Pod" => _ = fields.insert("status".to_owned(), json!({"phase": "Pending"})),
             "CustomResourceDefinition" => {
-                _ = fields.insert("status".to_owned(), accepted(self.now))
+                fields.insert("status".to_owned(), accepted(self.now));
             }
             // Rules that look into the status of a new workload find an empty one.
             _ if ["apps", "batch"].contains(&kind.group.as_str()) => {
