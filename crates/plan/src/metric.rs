@@ -61,10 +61,12 @@ impl Increment {
     }
 
     /// Counted once the actions about an object are applied.
+    #[must_use]
     pub fn once_written(self, key: &ObjectKey) -> Self {
         Self { written: Some(key.clone()), ..self }
     }
 
+    #[must_use]
     pub fn by(self, by: u64) -> Self {
         Self { by, ..self }
     }
