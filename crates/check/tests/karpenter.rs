@@ -10,7 +10,7 @@ use convoy_api::kinds::POD;
 use convoy_api::{Object, ObjectKey};
 use convoy_check::{Applier, check, settle};
 use convoy_plan::{Verdict, World, plan};
-use convoy_testkit::{NOW, karpenter, object, property};
+use convoy_testkit::{NOW, karpenter, property};
 use jiff::Timestamp;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -38,7 +38,7 @@ fn drifted_nodes_are_replaced_within_the_budget_and_then_all_is_quiet() {
     let disruption = json!({"consolidateAfter": "Never", "budgets": [{"nodes": "3"}]});
     let mut world: World = (0..10).flat_map(|at| outdated("default", &format!("n{at}"))).collect();
     world.insert(karpenter::pool("default", &disruption).build());
-    world.insert(object("karpenter.kwok.sh/v1alpha1", "KWOKNodeClass", "default").build());
+    world.insert(karpenter::node_class().build());
     for at in 0..10 {
         world.insert(karpenter::pod(&format!("p{at}"), &format!("n{at}"), "3").build());
     }

@@ -23,6 +23,11 @@ pub fn pool(name: &str, disruption: &Value) -> Builder {
         }))
 }
 
+/// The node class that [`pool`] and [`claim`] name.
+pub fn node_class() -> Builder {
+    object("karpenter.kwok.sh/v1alpha1", "KWOKNodeClass", "default")
+}
+
 /// A condition that has been True since the node came up.
 pub fn is(kind: &str) -> Value {
     json!({"type": kind, "status": "True", "reason": kind, "message": "",

@@ -40,13 +40,8 @@ fn node(name: &str) -> Builder {
     karpenter::node_of("default", name)
 }
 
-/// The node class of the pools here.
-fn class() -> Builder {
-    object("karpenter.kwok.sh/v1alpha1", "KWOKNodeClass", "default")
-}
-
 fn step(objects: impl IntoIterator<Item = Object>) -> Step {
-    step_without_class(objects.into_iter().chain([class().build()]))
+    step_without_class(objects.into_iter().chain([karpenter::node_class().build()]))
 }
 
 fn step_without_class(objects: impl IntoIterator<Item = Object>) -> Step {

@@ -3,7 +3,7 @@
 use convoy_testkit::karpenter;
 use serde_json::json;
 
-use super::{class, drifted, drifting, leaving, node, step, step_without_class};
+use super::{drifted, drifting, leaving, node, step, step_without_class};
 use crate::Step;
 
 /// The counters of a step, each with its labels and the object whose write it counts.
@@ -81,7 +81,10 @@ fn a_pool_without_its_node_class_is_held() {
     assert_eq!(told, ["KWOKNodeClass \"default\" not found"]);
     let not_ready = json!({"conditions": [{"type": "Ready", "status": "False",
         "reason": "NoImage", "message": "no image found"}]});
-    let step = step_without_class([super::unlimited().build(), class().status(not_ready).build()]);
+    let step = step_without_class([
+        super::unlimited().build(),
+        karpenter::node_class().status(not_ready).build(),
+    ]);
     let told: Vec<String> = step.holds.iter().map(|hold| hold.reason.to_string()).collect();
     assert_eq!(told, ["waits for KWOKNodeClass default to be Ready: no image found"]);
 }

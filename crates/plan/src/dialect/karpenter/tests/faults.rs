@@ -1,9 +1,10 @@
 //! What the simulated provider does wrong when it is told to.
 
+use convoy_testkit::karpenter::node_class as class;
 use convoy_testkit::{Builder, NOW, karpenter};
 use serde_json::{Value, json};
 
-use super::{class, node, unlimited};
+use super::{node, unlimited};
 use crate::dialect::Dialect;
 use crate::dialect::karpenter::Operator;
 use crate::{Step, World, Write};

@@ -4,7 +4,7 @@ use convoy_api::Object;
 use convoy_testkit::{Builder, NOW, karpenter};
 use serde_json::{Value, json};
 
-use super::{class, creates, disrupted, drifted, drifting, node, pool};
+use super::{creates, disrupted, drifted, drifting, node, pool};
 use crate::dialect::Dialect;
 use crate::dialect::karpenter::names::NODE_POOL;
 use crate::dialect::karpenter::{Gates, Operator};
@@ -15,7 +15,7 @@ const REPAIR: Gates = Gates { node_repair: true, ..Gates::new() };
 const NOT_STATIC: Gates = Gates { static_capacity: false, ..Gates::new() };
 
 fn step(gates: Gates, objects: impl IntoIterator<Item = Object>) -> Step {
-    let world: World = objects.into_iter().chain([class().build()]).collect();
+    let world: World = objects.into_iter().chain([karpenter::node_class().build()]).collect();
     let operator = Operator { gates };
     let pool = world.of(&NODE_POOL).next().unwrap();
     operator.step(&operator.snapshot(&world, pool), NOW.parse().unwrap())

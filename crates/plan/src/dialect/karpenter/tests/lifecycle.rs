@@ -1,10 +1,11 @@
 //! The life of a claim: stages in, writes out.
 
 use convoy_api::Object;
+use convoy_testkit::karpenter::node_class as class;
 use convoy_testkit::{Builder, NOW, karpenter, object};
 use serde_json::{Value, json};
 
-use super::{class, drifting, pdb};
+use super::{drifting, pdb};
 use crate::dialect::Dialect;
 use crate::dialect::karpenter::Operator;
 use crate::permission::uncovered;
