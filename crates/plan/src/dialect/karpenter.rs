@@ -154,8 +154,9 @@ fn step_of_pool(snapshot: &Snapshot<'_>, gates: Gates, now: Timestamp) -> Step {
     let node_class = NodeClassState::read(cluster.pool(), snapshot);
     let writes = write::step(&cluster, snapshot, &disruptions, &registrations);
     report::report(&cluster, &disruptions, node_class, writes, &mut step);
-    step.series = report::series::series(&cluster, &disruptions);
-    step.status = status::status(&cluster, node_class, &disruptions, &registrations);
+    let capacity = status::capacity(cluster.own_members().map(|(_, member)| member));
+    step.series = report::series::series(&cluster, &disruptions, &capacity);
+    step.status = status::status(&cluster, node_class, &capacity, &disruptions, &registrations);
     // Every node and pod of the cluster is looked at.
     step.resting(snapshot.iter().count())
 }

@@ -73,7 +73,9 @@ fn class_hold(cluster: &Cluster<'_>, state: NodeClassState<'_>) -> Option<HoldRe
         NodeClassState::NotFound => {
             return Some(HoldReason::Missing { kind, name: name.to_owned() });
         }
-        NodeClassState::Terminating => format!("{kind} {name}, which is being deleted"),
+        NodeClassState::Terminating => {
+            format!("{kind} {name} to be created again: it is being deleted")
+        }
         NodeClassState::Unknown { .. } | NodeClassState::NotReady { message: "", .. } => {
             format!("{kind} {name} to be Ready")
         }

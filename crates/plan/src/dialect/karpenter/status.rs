@@ -23,14 +23,14 @@ const OBSERVED_CLASS: &str = "nodeClassObservedGeneration";
 pub(crate) fn status(
     cluster: &Cluster<'_>,
     node_class: NodeClassState<'_>,
+    capacity: &(Amounts, u32),
     disruptions: &Disruptions<'_, '_>,
     registrations: &Registrations,
 ) -> Option<Value> {
     let object = cluster.pool().object;
     let mut patch = ObjectPatch::new(object, cluster.now);
-    let (resources, nodes) = resources(cluster);
-    patch.status("resources", resources);
-    patch.status("nodes", json!(nodes));
+    patch.status("resources", resources(capacity));
+    patch.status("nodes", json!(capacity.1));
     match validate::at_run_time(cluster.pool()) {
         None => {
             patch.set(condition::VALIDATION_SUCCEEDED, "True", condition::VALIDATION_SUCCEEDED, "");
@@ -53,8 +53,7 @@ pub(crate) fn status(
 }
 
 /// What the pool's nodes have in all, and how many there are.
-fn resources(cluster: &Cluster<'_>) -> (Value, u32) {
-    let (sum, count) = capacity_of_pool(cluster);
+fn resources((sum, count): &(Amounts, u32)) -> Value {
     let mut resources = Map::new();
     let mut put = |name: &str, text: String| resources.insert(name.to_owned(), json!(text));
     put("cpu", thousandths(sum.cpu));
@@ -62,17 +61,14 @@ fn resources(cluster: &Cluster<'_>) -> (Value, u32) {
     put("memory", bytes(sum.memory));
     put("nodes", count.to_string());
     put("pods", sum.pods.to_string());
-    (Value::Object(resources), count)
-}
-
-/// What the pool's nodes have in all, and how many there are.
-pub(crate) fn capacity_of_pool(cluster: &Cluster<'_>) -> (Amounts, u32) {
-    capacity(cluster.own_members().map(|(_, member)| member))
+    Value::Object(resources)
 }
 
 /// What some members have in all, and how many say so. A claim without a Node says what it will
 /// have for pods.
-fn capacity<'m, 'w: 'm>(members: impl Iterator<Item = &'m Member<'w>>) -> (Amounts, u32) {
+pub(crate) fn capacity<'m, 'w: 'm>(
+    members: impl Iterator<Item = &'m Member<'w>>,
+) -> (Amounts, u32) {
     let (mut sum, mut count) = (Amounts::default(), 0);
     for member in members {
         match member.node {

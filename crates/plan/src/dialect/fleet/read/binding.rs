@@ -230,8 +230,10 @@ impl<'w> Binding<'w> {
         let failure = self.failure().map(|condition| {
             let word = |name| text(condition, name);
             let told = format!("{} is False/{}: {}", word("type"), word("reason"), word("message"));
-            let cause = self.apply_error().filter(|_| word("type") == APPLIED);
-            cause.map_or(told.clone(), |cause| format!("{told}; {cause}"))
+            match self.apply_error().filter(|_| word("type") == APPLIED) {
+                Some(cause) => format!("{told}; {cause}"),
+                None => told,
+            }
         });
         failure.unwrap_or_else(|| self.explanation())
     }

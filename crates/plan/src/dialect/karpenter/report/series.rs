@@ -4,7 +4,7 @@ use crate::dialect::karpenter::decide::Disruptions;
 use crate::dialect::karpenter::read::Cluster;
 use crate::dialect::karpenter::read::budget::NODES_MAX;
 use crate::dialect::karpenter::read::reason::Reason;
-use crate::dialect::karpenter::status::capacity_of_pool;
+use crate::resources::Amounts;
 use crate::series::{Metric, Series};
 
 const ALLOWED: Metric = Metric::new(
@@ -29,8 +29,12 @@ const USAGE: Metric = Metric::in_thousandths(
 );
 
 /// One of each for every reason or resource. As upstream's, the limit of disruptions is that
-/// before nodes are subtracted, and 2147483647 where there is none.
-pub(crate) fn series(cluster: &Cluster<'_>, disruptions: &Disruptions<'_, '_>) -> Vec<Series> {
+/// before nodes are subtracted, and 2147483647 where there is none. The nodes have `sum` in all.
+pub(crate) fn series(
+    cluster: &Cluster<'_>,
+    disruptions: &Disruptions<'_, '_>,
+    (sum, nodes): &(Amounts, u32),
+) -> Vec<Series> {
     let (name, down) = (cluster.pool().name(), cluster.count_of_own().down);
     let of = |reason: Reason| {
         let labels = [("nodepool", name), ("reason", reason.word())];
@@ -54,14 +58,13 @@ pub(crate) fn series(cluster: &Cluster<'_>, disruptions: &Disruptions<'_, '_>) -
     };
     let limits = cluster.pool().limits();
     all.extend(limits.map(|(resource, limit)| of(&LIMIT, resource, limit.as_millis())));
-    let (sum, nodes) = capacity_of_pool(cluster);
     let whole = |amount: i64| amount.saturating_mul(1_000);
     all.extend([
         of(&USAGE, "cpu", sum.cpu),
         of(&USAGE, "memory", whole(sum.memory)),
         of(&USAGE, "ephemeral-storage", whole(sum.storage)),
         of(&USAGE, "pods", whole(sum.pods)),
-        of(&USAGE, "nodes", whole(i64::from(nodes))),
+        of(&USAGE, "nodes", whole(i64::from(*nodes))),
     ]);
     all
 }

@@ -55,17 +55,17 @@ pub(crate) fn claim_created(pool: &str, reason: &str, key: &ObjectKey) -> Increm
 }
 
 /// A claim is deleted for a reason, with `pods` on its node that need another one. `policy` is
-/// that of the pool.
+/// that of its pool, and told of consolidations only.
 pub(crate) fn claim_disrupted(
     claim: &Object,
     facts: &ClaimFacts,
     reason: &str,
-    policy: Policy,
+    policy: Option<Policy>,
     pods: usize,
 ) -> impl Iterator<Item = Increment> {
     let reason = reason.to_lowercase();
     let policy = match Reason::ALL.iter().find(|it| it.word().eq_ignore_ascii_case(&reason)) {
-        Some(Reason::Empty | Reason::Underutilized) => word_of(policy),
+        Some(Reason::Empty | Reason::Underutilized) => policy.map_or("", word_of),
         _ => "",
     };
     let labels = [
@@ -127,17 +127,17 @@ pub(crate) fn decided(
     [all, Some(Increment::new(&POOL_DECISIONS, &labels).once_written(key))].into_iter().flatten()
 }
 
-/// A disruption is undone. How many nodes it took is not known any more.
-pub(crate) fn undone(word: &str, replacements: bool, key: &ObjectKey) -> Increment {
+/// The disruption of a claim is undone. How many nodes it took is not known any more.
+pub(crate) fn undone(word: &str, has_replacements: bool, key: &ObjectKey) -> Increment {
     let reason = word.to_lowercase();
     let kind = Reason::from_word(word).map_or("", |reason| kind(reason, 1));
-    let decision = if replacements { "replace" } else { "delete" };
+    let decision = if has_replacements { "replace" } else { "delete" };
     let labels =
         [("decision", decision), ("reason", reason.as_str()), ("consolidation_type", kind)];
     Increment::new(&FAILURES, &labels).once_written(key)
 }
 
-/// A consolidation that was proposed is given up; `proposal` is the id of the proposal.
+/// A consolidation that was proposed is given up, of a node that was empty or not.
 pub(crate) fn unproposed(is_empty: bool, key: &ObjectKey) -> Increment {
     let kind = if is_empty { "empty" } else { "single" };
     Increment::new(&FAILED_VALIDATIONS, &[("consolidation_type", kind)]).once_written(key)

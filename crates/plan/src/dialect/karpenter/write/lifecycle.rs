@@ -12,7 +12,6 @@ use crate::dialect::karpenter::names::{
 };
 use crate::dialect::karpenter::read::catalogue::{InstanceType, Offering};
 use crate::dialect::karpenter::read::lifecycle::Claim;
-use crate::dialect::karpenter::read::pool::Policy;
 use crate::dialect::karpenter::status;
 use crate::finalizer;
 use crate::gate::Permit;
@@ -146,7 +145,7 @@ fn give_up(
     Progress {
         actions: vec![Action::delete(verb, claim, Propagation::Background, why)],
         events: events.into_iter().collect(),
-        counts: counts::claim_disrupted(claim, facts, reason, Policy::WhenEmpty, 0).collect(),
+        counts: counts::claim_disrupted(claim, facts, reason, None, 0).collect(),
     }
 }
 

@@ -61,7 +61,7 @@ impl Writes {
         why: Why,
     ) {
         let pods = cluster.pods_of(member).iter().filter(|pod| pod.is_reschedulable()).count();
-        let policy = cluster.pool().policy;
+        let policy = Some(cluster.pool().policy);
         let counts = counts::claim_disrupted(member.claim, member.facts, word, policy, pods);
         self.counts.extend(counts);
         let message = |kind: &str| format!("Disrupting {kind}: {word}");
