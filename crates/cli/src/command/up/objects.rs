@@ -85,8 +85,11 @@ pub(super) async fn await_object(
 }
 
 fn is_established(definition: &Value) -> bool {
-    let conditions = definition["status"]["conditions"].as_array();
-    let mut established =
-        conditions.into_iter().flatten().filter(|condition| condition["type"] == "Established");
-    established.any(|condition| condition["status"] == "True")
+    is_true(definition, "Established")
+}
+
+/// Whether a condition of an object is true.
+pub(super) fn is_true(object: &Value, condition: &str) -> bool {
+    let mut conditions = object["status"]["conditions"].as_array().into_iter().flatten();
+    conditions.any(|it| it["type"] == condition && it["status"] == "True")
 }

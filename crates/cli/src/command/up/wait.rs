@@ -10,6 +10,7 @@ use http::Method;
 use serde_json::Value;
 
 use super::members::MemberSettings;
+use super::objects::is_true;
 use crate::command::controller::Controller;
 
 /// How long all nodes of a cluster, or all members of a hub, may take.
@@ -84,13 +85,9 @@ async fn await_all(
 
 /// The objects of a list of which a condition is not true.
 fn unready<'l>(list: &'l Value, condition: &str) -> impl Iterator<Item = &'l str> {
-    let is_ready = move |object: &Value| {
-        let mut conditions = object["status"]["conditions"].as_array().into_iter().flatten();
-        conditions.any(|one| one["type"] == condition && one["status"] == "True")
-    };
     let items = list["items"].as_array().into_iter().flatten();
     items
-        .filter(move |object| !is_ready(object))
+        .filter(move |object| !is_true(object, condition))
         .filter_map(|object| object["metadata"]["name"].as_str())
 }
 
