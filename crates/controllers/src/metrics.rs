@@ -1,6 +1,7 @@
 //! Metrics of the control loop, in the text format of Prometheus.
 
 mod counts;
+mod observations;
 mod rollout_series;
 mod standing;
 

@@ -170,6 +170,11 @@ impl Admission<'_> {
     }
 }
 
+/// Whether nobody starts under `limits`.
+pub fn is_full(limits: &[Limit]) -> bool {
+    limits.iter().any(|limit| limit.room == 0)
+}
+
 /// How many of `wanted` start under `limits`, and what the others are told.
 ///
 /// | wanted | rooms   | count | told          | because                         |

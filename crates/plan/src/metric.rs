@@ -1,6 +1,7 @@
 //! Metrics and their series, in the terms of the text format of Prometheus.
 
 use convoy_api::ObjectKey;
+use jiff::SignedDuration;
 
 /// What is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,9 +46,10 @@ pub struct Series {
 /// Something that a decision was, or found, to be added up over all decisions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Increment {
-    /// Named without the `_total` of the text format.
+    /// A counter, named without the `_total` of the text format, or a histogram.
     pub metric: &'static Metric,
     pub labels: Vec<(&'static str, String)>,
+    /// How many; for a histogram the one number that is observed.
     pub by: u64,
     /// The object whose write this counts: a write that fails is not counted. Absent: the decision
     /// itself is.
@@ -58,6 +60,15 @@ impl Increment {
     pub fn new(metric: &'static Metric, labels: &[(&'static str, &str)]) -> Self {
         let labels = labels.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
         Self { metric, labels, by: 1, written: None }
+    }
+
+    /// A duration for a histogram of whole seconds.
+    pub fn lasted(
+        metric: &'static Metric,
+        labels: &[(&'static str, &str)],
+        duration: SignedDuration,
+    ) -> Self {
+        Self::new(metric, labels).by(u64::try_from(duration.as_secs()).unwrap_or(0))
     }
 
     /// Counted once the actions about an object are applied.

@@ -72,7 +72,10 @@ struct Slot {
 }
 
 fn tail(name: &str) -> u32 {
-    name.bytes().rev().take(4).fold(0, |tail, byte| tail << 8 | u32::from(byte))
+    match name.as_bytes().last_chunk() {
+        Some(last) => u32::from_be_bytes(*last),
+        None => name.bytes().fold(0, |tail, byte| tail << 8 | u32::from(byte)),
+    }
 }
 
 /// In place of a value's length: it is no text, or too long to be packed.

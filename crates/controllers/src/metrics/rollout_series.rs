@@ -7,10 +7,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use convoy_plan::series::{Metric, Series};
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, NoLabelSet};
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::gauge::ConstGauge;
 
+use super::observations::Observations;
 use crate::rollout::Rollout;
 
 #[derive(Clone, Debug, Default)]
@@ -58,9 +59,11 @@ impl Collector for RolloutSeries {
                 continue;
             }
             for series in all {
-                let mut line = family.encode_family(&series.labels)?;
-                let (sum, count, buckets) = histogram(series);
-                line.encode_histogram::<NoLabelSet>(sum, count, &buckets, None)?;
+                let mut observations = Observations::new(metric);
+                for value in &series.observed {
+                    observations.observe(f64::from(*value));
+                }
+                observations.encode(family.encode_family(&series.labels)?)?;
             }
         }
         Ok(())
@@ -76,21 +79,6 @@ fn sums<'s>(all: &[&'s Series]) -> BTreeMap<&'s Vec<(&'static str, String)>, i64
         *sum = sum.saturating_add(series.value);
     }
     sums
-}
-
-/// The sum and number of what was observed, and how much of it is in each bucket.
-fn histogram(series: &Series) -> (f64, u64, Vec<(f64, u64)>) {
-    let bounds = series.metric.buckets.iter().map(|bound| f64::from(*bound)).chain([f64::INFINITY]);
-    let mut buckets: Vec<(f64, u64)> = bounds.map(|bound| (bound, 0)).collect();
-    let mut sum = 0.0;
-    for value in series.observed.iter().map(|value| f64::from(*value)) {
-        sum += value;
-        // The last bound is that of every number.
-        if let Some((_, count)) = buckets.iter_mut().find(|(bound, _)| value <= *bound) {
-            *count += 1;
-        }
-    }
-    (sum, buckets.iter().map(|(_, count)| count).sum(), buckets)
 }
 
 #[cfg(test)]

@@ -63,8 +63,8 @@ pub(crate) struct Disruptions<'c, 'w> {
     targets: BTreeMap<SmolStr, Arrival>,
     pub(crate) commands: Vec<Command<'w>>,
     pub(crate) repairs: Repairs,
-    /// What the gate told members of the own pool that do not start.
-    holds: BTreeMap<usize, Held>,
+    /// By index of the member: what the gate told those of the own pool that do not start.
+    holds: Vec<Option<Held>>,
     /// Why the simulation spoke against a member that the gate had admitted.
     refused: BTreeMap<usize, String>,
     /// Candidates that the search for savings did not get to.
@@ -207,8 +207,7 @@ impl<'c, 'w> Disruptions<'c, 'w> {
     /// A member that has a reason to go. If its limits are full, that is what it is told, and
     /// not that pods come to it.
     fn candidate(&self, at: usize, reason: Reason, limits: &[Limit]) -> Candidate<'w> {
-        let is_full = limits.iter().any(|limit| limit.room() == 0);
-        let nomination = || self.nomination(at).filter(|_| !is_full);
+        let nomination = || self.nomination(at).filter(|_| !gate::is_full(limits));
         let obstacle = self.obstacle(at, reason).or_else(nomination);
         Candidate { obstacle, ..Candidate::free(self.cluster.members[at].name(), at) }
     }
@@ -256,12 +255,11 @@ impl<'c, 'w> Disruptions<'c, 'w> {
     /// obstacle where another finds no room; of one reason the last word counts.
     fn note(&mut self, at: usize, reason: Reason, hold: HoldReason) {
         let is_obstacle = !self.may_go(at, reason);
-        let stands = self
-            .holds
-            .get(&at)
+        let stands = self.holds[at]
+            .as_ref()
             .is_some_and(|known| known.reason != reason && (is_obstacle || !known.is_obstacle));
         if !stands {
-            self.holds.insert(at, Held { reason, hold, is_obstacle });
+            self.holds[at] = Some(Held { reason, hold, is_obstacle });
         }
     }
 
@@ -275,7 +273,7 @@ impl<'c, 'w> Disruptions<'c, 'w> {
             let detail = "consolidation has not evaluated this node yet".to_owned();
             return Some((HoldReason::NotDisruptable { detail }, Some(Until::NextSearch)));
         }
-        let Held { reason, hold, .. } = self.holds.get(&at)?;
+        let Held { reason, hold, .. } = self.holds[at].as_ref()?;
         let until = match hold {
             HoldReason::WindowClosed => Some(Until::BudgetChange(*reason)),
             HoldReason::BudgetSpent { limit, .. } if *limit == reason.limit_name() => {
@@ -326,7 +324,7 @@ impl<'c, 'w> Disruptions<'c, 'w> {
             targets: BTreeMap::new(),
             commands: Vec::new(),
             repairs: Repairs::default(),
-            holds: BTreeMap::new(),
+            holds: vec![None; cluster.members.len()],
             refused: BTreeMap::new(),
             unreached: BTreeSet::new(),
         };
@@ -397,7 +395,7 @@ impl<'c, 'w> Disruptions<'c, 'w> {
             }
             self.leaving.insert(*at);
             self.refused.remove(at);
-            self.holds.remove(at);
+            self.holds[*at] = None;
         }
         let command = Command::new(self.cluster, reason, members, result.replacements, permit);
         for (node, arrival) in result.targets {

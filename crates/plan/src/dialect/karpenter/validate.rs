@@ -190,9 +190,6 @@ fn lint(object: &Object, at: usize, budget: &Budget, found: &mut Vec<Diagnostic>
 /// Many write a window and expect nothing to happen outside it; the opposite is true.
 fn unlimited_outside(pool: &Pool<'_>, found: &mut Vec<Diagnostic>) {
     let reasons = [Reason::Underutilized, Reason::Empty, Reason::Drifted];
-    let covers = |budget: &&Budget, reason: &Reason| {
-        budget.reasons().is_empty() || budget.reasons().contains(reason)
-    };
     // A window that never closes has no outside.
     let closes = |window: &Window| {
         !matches!(
@@ -204,7 +201,7 @@ fn unlimited_outside(pool: &Pool<'_>, found: &mut Vec<Diagnostic>) {
         .iter()
         .filter(|reason| {
             let mut covering =
-                pool.budgets.iter().filter(|budget| covers(budget, reason)).peekable();
+                pool.budgets.iter().filter(|budget| budget.concerns(**reason)).peekable();
             covering.peek().is_some() && covering.all(|budget| budget.window().is_some_and(closes))
         })
         .map(|reason| reason.word())

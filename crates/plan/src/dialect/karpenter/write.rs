@@ -42,15 +42,15 @@ pub(crate) fn step<'w>(
     let mut writes = Writes::default();
     // Before claims go that the results come from.
     writes.record.extend(results(cluster, registrations));
-    for (at, course) in &course::courses(cluster, snapshot, disruptions) {
-        let member = &cluster.members[*at];
+    for (at, course) in course::courses(cluster, snapshot, disruptions) {
+        let member = &cluster.members[at];
         match course {
-            Course::Terminate => end(cluster, snapshot, disruptions, *at, &mut writes),
+            Course::Terminate => end(cluster, snapshot, disruptions, at, &mut writes),
             Course::Follow(permit) => {
-                follow(member, *permit, &mut writes);
-                writes.states.insert(*at, (MemberState::Gone, None));
+                follow(member, permit, &mut writes);
+                writes.states.insert(at, (MemberState::Gone, None));
             }
-            _ => go_on(cluster, disruptions, *at, course, &mut writes),
+            _ => go_on(cluster, disruptions, at, &course, &mut writes),
         }
     }
     replacements(cluster, &course::orders(cluster, snapshot, disruptions), &mut writes);

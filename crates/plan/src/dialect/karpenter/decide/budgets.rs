@@ -80,23 +80,31 @@ impl<'p> Budgets<'p> {
     /// When the passing of time alone lets a node go down for `reason`, `down` nodes being down.
     pub(crate) fn frees_at(&self, reason: Reason, down: u32, now: Timestamp) -> Option<Timestamp> {
         let frees = |ceiling: Option<u32>| ceiling.unwrap_or(self.total) > down;
-        self.find_change(reason, now, self.changes(now), frees)
+        self.find_change(reason, now, frees)
     }
 
     /// When the passing of time alone changes the limit for `reason`.
-    pub(crate) fn changes_at(
-        &self,
-        reason: Reason,
-        now: Timestamp,
-        changes: Vec<Option<Timestamp>>,
-    ) -> Option<Timestamp> {
+    pub(crate) fn changes_at(&self, reason: Reason, now: Timestamp) -> Option<Timestamp> {
         let today = self.applicable(reason, &self.active).map(|budget| budget.ceiling).min();
-        self.find_change(reason, now, changes, |ceiling| ceiling != today)
+        self.find_change(reason, now, |ceiling| ceiling != today)
     }
 
-    /// By index of the budget: when its window opens or closes next.
-    pub(crate) fn changes(&self, now: Timestamp) -> Vec<Option<Timestamp>> {
-        self.all.iter().map(|budget| budget.window()?.changes_at(now)).collect()
+    /// By index of the budget: when its window opens or closes next, if that can change the limit
+    /// for `reason`. Every one left out saves a walk through its schedule.
+    fn changes(&self, reason: Reason, now: Timestamp) -> Vec<Option<Timestamp>> {
+        let permanent: Vec<&Budget> =
+            self.all.iter().filter(|it| it.is_permanent() && it.concerns(reason)).collect();
+        let is_shadowed = |budget: &Budget| {
+            let ceiling = budget.ceiling(self.total);
+            permanent.iter().any(|it| {
+                let covers =
+                    self.coverage == Coverage::All || it.names(reason) == budget.names(reason);
+                covers && it.ceiling(self.total) <= ceiling
+            })
+        };
+        let matters = |budget: &&Budget| budget.concerns(reason) && !is_shadowed(budget);
+        let change = |budget: &Budget| budget.window()?.changes_at(now);
+        self.all.iter().map(|budget| Some(budget).filter(matters).and_then(change)).collect()
     }
 
     /// The first of the next changes after which the limit for `reason` is as asked for.
@@ -104,15 +112,9 @@ impl<'p> Budgets<'p> {
         &self,
         reason: Reason,
         now: Timestamp,
-        mut changes: Vec<Option<Timestamp>>,
         is_so: impl Fn(Option<u32>) -> bool,
     ) -> Option<Timestamp> {
-        let mut active = self.active.clone();
-        for (budget, change) in self.all.iter().zip(&mut changes) {
-            if !budget.reasons().is_empty() && !budget.reasons().contains(&reason) {
-                *change = None; // it says nothing about this reason
-            }
-        }
+        let (mut active, mut changes) = (self.active.clone(), self.changes(reason, now));
         for _ in 0..CHANGES_AHEAD {
             let at = changes.iter().flatten().copied().min()?;
             for (index, budget) in self.all.iter().enumerate() {
@@ -144,10 +146,9 @@ impl<'p> Budgets<'p> {
         active: &'b [bool],
     ) -> impl Iterator<Item = Applicable> + 'b {
         let open = move || self.all.iter().enumerate().filter(|(at, _)| active[*at]);
-        let names = move |budget: &Budget| budget.reasons().contains(&reason);
-        let is_named = self.coverage == Coverage::Unlisted && open().any(|(_, it)| names(it));
-        let covers =
-            move |budget: &Budget| names(budget) || !is_named && budget.reasons().is_empty();
+        let is_named =
+            self.coverage == Coverage::Unlisted && open().any(|(_, it)| it.names(reason));
+        let covers = move |it: &Budget| it.names(reason) || !is_named && it.concerns(reason);
         open().filter(move |(_, budget)| covers(budget)).map(|(index, budget)| Applicable {
             index,
             ceiling: budget.ceiling(self.total),

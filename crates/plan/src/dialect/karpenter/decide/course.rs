@@ -49,12 +49,12 @@ pub(crate) fn courses<'d, 'w>(
     cluster: &Cluster<'w>,
     snapshot: &Snapshot<'_>,
     disruptions: &'d Disruptions<'_, 'w>,
-) -> BTreeMap<usize, Course<'d, 'w>> {
+) -> impl Iterator<Item = (usize, Course<'d, 'w>)> {
     let mut starting: BTreeMap<usize, &Command<'_>> = BTreeMap::new();
     for command in &disruptions.commands {
         starting.extend(command.members.iter().map(|at| (*at, command)));
     }
-    let of = |at: usize| {
+    let of = move |at: usize| {
         let member = &cluster.members[at];
         if member.facts.is_deleting {
             return Course::Terminate;
@@ -75,7 +75,7 @@ pub(crate) fn courses<'d, 'w>(
             None => Course::Stay,
         }
     };
-    cluster.own_members().map(|(at, _)| (at, of(at))).collect()
+    cluster.own_members().map(move |(at, _)| (at, of(at)))
 }
 
 fn begin<'d, 'w>(

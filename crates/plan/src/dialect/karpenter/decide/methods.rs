@@ -107,12 +107,23 @@ impl Disruptions<'_, '_> {
     }
 
     /// One command per node, each with the replacements that its pods need. Whether a node goes
-    /// depends on where the pods of those before it went, so that each is asked about by itself.
+    /// depends on where the pods of those before it went, so that each is asked about by itself;
+    /// but once the limits of a pool are full, nobody else of it goes, and the rest is told at once.
     fn one_by_one(&mut self, reason: Reason, members: &[usize]) {
         let mut limits: BTreeMap<usize, Vec<Limit>> = BTreeMap::new();
-        for at in members {
-            let Some(pool) = self.pool_of(*at) else { continue };
+        let mut full: BTreeSet<usize> = BTreeSet::new();
+        for (place, at) in members.iter().enumerate() {
+            let Some(pool) = self.pool_of(*at).filter(|pool| !full.contains(pool)) else {
+                continue;
+            };
             let of_pool = limits.entry(pool).or_insert_with(|| self.limits(pool, reason));
+            if gate::is_full(of_pool) {
+                full.insert(pool);
+                let rest = members[place..].iter().filter(|at| self.pool_of(**at) == Some(pool));
+                let rest = rest.map(|at| self.candidate(*at, reason, of_pool)).collect();
+                self.ask(pool, reason, rest, of_pool, &mut BTreeSet::new());
+                continue;
+            }
             let candidate = vec![self.candidate(*at, reason, of_pool)];
             let permit = self.ask(pool, reason, candidate, of_pool, &mut BTreeSet::new());
             let Some(permit) = permit else { continue };

@@ -68,8 +68,14 @@ impl Budget {
         self.window == Ok(None)
     }
 
-    pub(crate) fn reasons(&self) -> &[Reason] {
-        &self.reasons
+    /// Whether it was written for `reason`.
+    pub(crate) fn names(&self, reason: Reason) -> bool {
+        self.reasons.contains(&reason)
+    }
+
+    /// Whether it was written for `reason`, or for no reason in particular.
+    pub(crate) fn concerns(&self, reason: Reason) -> bool {
+        self.reasons.is_empty() || self.names(reason)
     }
 
     /// How [`Budget::ceiling`] comes about, in words.

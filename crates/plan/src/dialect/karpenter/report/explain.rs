@@ -21,10 +21,9 @@ pub(crate) fn explain(cluster: &Cluster<'_>, disruptions: &Disruptions<'_, '_>) 
         .map(Member::node_name)
         .take(NAMED)
         .collect();
-    let changes = disruptions.own_budgets().changes(cluster.now);
     let of = |reason: Reason| {
         let budgets = disruptions.own_budgets();
-        let changes_at = budgets.changes_at(reason, cluster.now, changes.clone());
+        let changes_at = budgets.changes_at(reason, cluster.now);
         json!({
             "allowed": disruptions.allowed(reason),
             "limit": budgets.ceiling(reason),

@@ -57,6 +57,38 @@ fn what_leaves_a_node_is_counted() {
 }
 
 #[test]
+fn how_long_a_node_and_its_claim_took_to_leave_is_counted() {
+    let past = json!("2025-12-31T23:58:20Z"); // 100 s before now
+    let told = |kind: &str| json!({"type": kind, "status": "True", "lastTransitionTime": past});
+    let claim = karpenter::claim("default", "n")
+        .with("/metadata/deletionTimestamp", past.clone())
+        .with("/status/conditions", json!([told("Drained"), told("InstanceTerminating")]));
+    let node = node("n")
+        .with("/metadata/creationTimestamp", json!("2025-12-31T00:00:00Z"))
+        .with("/metadata/deletionTimestamp", past.clone());
+    let first = step([drifting(), claim.clone().build(), node.build()]);
+    assert_eq!(
+        counted(&first),
+        [
+            "karpenter_nodes_terminated nodepool=default,zone=test-zone-a of n by 1",
+            "karpenter_nodes_termination_duration_seconds nodepool=default of n by 100",
+            "karpenter_nodes_lifetime_duration_seconds nodepool=default of n by 86400",
+        ]
+    );
+    let then = step([drifting(), claim.build()]);
+    assert_eq!(
+        counted(&then),
+        [
+            "karpenter_nodeclaims_terminated \
+             nodepool=default,capacity_type=on-demand,zone=test-zone-a of n by 1",
+            "karpenter_nodeclaims_instance_termination_duration_seconds \
+             nodepool=default of n by 100",
+            "karpenter_nodeclaims_termination_duration_seconds nodepool=default of n by 100",
+        ]
+    );
+}
+
+#[test]
 fn limits_usage_and_candidates_are_numbers_too() {
     let pool = super::unlimited().with("/spec/limits", json!({"cpu": "100500m"})).build();
     let step = step([pool, drifted("n").build(), node("n").build()]);

@@ -1,10 +1,12 @@
-//! Counters with upstream's names: claims, nodes and pods that come and go, and the decisions
-//! behind that. Each counts once the write is applied.
+//! Counters and histograms with upstream's names: claims, nodes and pods that come and go, how
+//! long that took, and the decisions behind it. Each counts once the write is applied.
 
+use convoy_api::object::meta::timestamp;
 use convoy_api::{Object, ObjectKey};
+use jiff::Timestamp;
 
 use crate::dialect::karpenter::decide::command::Command;
-use crate::dialect::karpenter::names::label;
+use crate::dialect::karpenter::names::{condition, label};
 use crate::dialect::karpenter::read::claim::ClaimFacts;
 use crate::dialect::karpenter::read::pool::Policy;
 use crate::dialect::karpenter::read::reason::Reason;
@@ -45,6 +47,53 @@ const FAILED_VALIDATIONS: Metric = Metric::new(
     "Consolidations that did not stay possible until they would have begun",
 );
 
+const MINUTE: u32 = 60;
+const HOUR: u32 = 60 * MINUTE;
+const DAY: u32 = 24 * HOUR;
+
+const INSTANCE_TERMINATION: Metric = Metric::histogram(
+    "karpenter_nodeclaims_instance_termination_duration_seconds",
+    "From the order to terminate an instance until the provider had done so",
+    &[1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_024],
+);
+const CLAIM_TERMINATION: Metric = Metric::histogram(
+    "karpenter_nodeclaims_termination_duration_seconds",
+    "From the deletion of a NodeClaim until it was gone",
+    &[1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_024, 2_048],
+);
+const NODE_TERMINATION: Metric = Metric::histogram(
+    "karpenter_nodes_termination_duration_seconds",
+    "From the deletion of a Node until it was gone",
+    &[1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_024, 2_048],
+);
+const NODE_LIFETIME: Metric = Metric::histogram(
+    "karpenter_nodes_lifetime_duration_seconds",
+    "From the creation of a Node until it was gone",
+    &[
+        15 * MINUTE,
+        30 * MINUTE,
+        45 * MINUTE,
+        HOUR,
+        2 * HOUR,
+        4 * HOUR,
+        6 * HOUR,
+        8 * HOUR,
+        10 * HOUR,
+        12 * HOUR,
+        16 * HOUR,
+        20 * HOUR,
+        DAY,
+        2 * DAY,
+        3 * DAY,
+        5 * DAY,
+        10 * DAY,
+        15 * DAY,
+        20 * DAY,
+        25 * DAY,
+        30 * DAY,
+    ],
+);
+
 type Label<'l> = (&'static str, &'l str);
 
 /// A claim is asked for; `reason` is `provisioned` or that of a disruption.
@@ -82,17 +131,33 @@ pub(crate) fn claim_disrupted(
     [Some(claims), pods].into_iter().flatten().map(move |count| count.once_written(&key))
 }
 
-pub(crate) fn claim_terminated(claim: &Object) -> Increment {
+/// A claim goes, its machine having been given back.
+pub(crate) fn claim_terminated(claim: &Object, now: Timestamp) -> impl Iterator<Item = Increment> {
     let labels = [pool(claim), capacity_type(claim), zone(claim)];
-    Increment::new(&CLAIMS_TERMINATED, &labels).once_written(claim.key())
+    let total = Increment::new(&CLAIMS_TERMINATED, &labels);
+    let told = claim.condition(condition::INSTANCE_TERMINATING);
+    let told_at = timestamp(told.and_then(|entry| entry.get("lastTransitionTime")));
+    let instance = lasted(&INSTANCE_TERMINATION, claim, told_at, now);
+    let whole = lasted(&CLAIM_TERMINATION, claim, claim.deleted_at(), now);
+    let counts = [Some(total), instance, whole].into_iter().flatten();
+    counts.map(|count| count.once_written(claim.key()))
 }
 
 pub(crate) fn node_created(claim: &Object, node: &Object) -> Increment {
     Increment::new(&NODES_CREATED, &[pool(claim), zone(claim)]).once_written(node.key())
 }
 
-pub(crate) fn node_terminated(claim: &Object, node: &Object) -> Increment {
-    Increment::new(&NODES_TERMINATED, &[pool(claim), zone(claim)]).once_written(node.key())
+/// A Node goes, its machine having been given back.
+pub(crate) fn node_terminated(
+    claim: &Object,
+    node: &Object,
+    now: Timestamp,
+) -> impl Iterator<Item = Increment> {
+    let total = Increment::new(&NODES_TERMINATED, &[pool(claim), zone(claim)]);
+    let end = lasted(&NODE_TERMINATION, claim, node.deleted_at(), now);
+    let life = lasted(&NODE_LIFETIME, claim, node.created_at(), now);
+    let counts = [Some(total), end, life].into_iter().flatten();
+    counts.map(|count| count.once_written(node.key()))
 }
 
 pub(crate) fn node_drained(claim: &Object) -> Increment {
@@ -141,6 +206,16 @@ pub(crate) fn undone(word: &str, has_replacements: bool, key: &ObjectKey) -> Inc
 pub(crate) fn unproposed(is_empty: bool, key: &ObjectKey) -> Increment {
     let kind = if is_empty { "empty" } else { "single" };
     Increment::new(&FAILED_VALIDATIONS, &[("consolidation_type", kind)]).once_written(key)
+}
+
+/// How long something about a claim took, if it is known since when.
+fn lasted(
+    metric: &'static Metric,
+    claim: &Object,
+    since: Option<Timestamp>,
+    now: Timestamp,
+) -> Option<Increment> {
+    Some(Increment::lasted(metric, &[pool(claim)], now.duration_since(since?)))
 }
 
 fn kind(reason: Reason, members: usize) -> &'static str {

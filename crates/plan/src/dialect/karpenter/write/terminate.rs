@@ -129,7 +129,7 @@ fn leave(
         released.release(FINALIZER);
         let why = Why::new("Terminated", "the provider has terminated the instance");
         writes.delete.extend(released.actions(Verb::Release, &why));
-        writes.counts.push(counts::node_terminated(member.claim, node.object));
+        writes.counts.extend(counts::node_terminated(member.claim, node.object, now));
     }
     hold
 }
@@ -325,7 +325,7 @@ fn give_back(
 ) -> Option<Wait> {
     let hold = terminate(leaving, patch);
     if hold.is_none() {
-        writes.counts.push(counts::claim_terminated(leaving.member.claim));
+        writes.counts.extend(counts::claim_terminated(leaving.member.claim, leaving.now));
         patch.release(FINALIZER);
     }
     hold

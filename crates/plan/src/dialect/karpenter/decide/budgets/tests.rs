@@ -91,3 +91,29 @@ fn time_that_frees_a_reason_is_named_to_the_second() {
     assert_eq!(frees(&windows, Reason::Drifted), Some(instant("2024-05-15T18:30:00Z")));
     assert_eq!(frees(&json!([{"nodes": "0"}]), Reason::Empty), None);
 }
+
+#[test]
+fn a_window_above_a_budget_that_always_applies_changes_nothing() {
+    let now = instant(NOON);
+    let window = |nodes: &str, reasons: &[&str]| json!({"nodes": nodes, "schedule": "0 9 * * *", "duration": "8h", "reasons": reasons});
+    let closes = Some(instant("2024-05-15T17:00:00Z"));
+    let cases = [
+        (json!([window("5", &["Drifted"]), {"nodes": "1"}]), Coverage::All, None),
+        (json!([window("1", &["Drifted"]), {"nodes": "5"}]), Coverage::All, closes),
+        // While the window is open, the budget without reasons does not apply to Drifted.
+        (json!([window("5", &["Drifted"]), {"nodes": "1"}]), Coverage::Unlisted, closes),
+        (
+            json!([window("5", &["Drifted"]), {"nodes": "1", "reasons": ["Drifted"]}]),
+            Coverage::Unlisted,
+            None,
+        ),
+        (json!([window("5", &[]), {"nodes": "1"}]), Coverage::Unlisted, None),
+        (json!([window("0", &["Empty"]), {"nodes": "1"}]), Coverage::All, None),
+    ];
+    for (values, coverage, expected) in cases {
+        let budgets = budgets(&values);
+        let budgets = Budgets::of(&budgets, coverage, 10, now);
+        let found = budgets.changes_at(Reason::Drifted, now);
+        assert_eq!(found, expected, "{values} {coverage:?}");
+    }
+}
