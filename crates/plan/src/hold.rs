@@ -166,6 +166,7 @@ impl fmt::Display for HoldReason {
                 write!(f, "{limit} allows {ceiling}, but {in_flight} are in use")?;
                 named(f, " by ", by, *in_flight)
             }
+            Self::BudgetSpent { limit, ceiling: 0, .. } => write!(f, "{limit} is 0"),
             Self::BudgetSpent { limit, in_flight, ceiling, by } => {
                 write!(f, "{in_flight} of {ceiling} slots of {limit} in use")?;
                 named(f, " by ", by, *in_flight)

@@ -7,6 +7,8 @@ use super::panel::{Dashboard, Panel, Row, alarm, lines, number, stack};
 const HOLDS: &str = "Members that do not move, and why. docs/reference/plan.md has the reasons.";
 const CEILINGS: &str = "Groups with a ceiling, of rollouts that are not done.";
 const STOPPED: &str = "Somebody has to act: too much failed, or it cannot go on.";
+const TIME_TO_DONE: &str =
+    "Of the last day, without rollouts that were under way when the process started.";
 
 /// All dashboards.
 pub(crate) fn all() -> Vec<Dashboard> {
@@ -45,6 +47,9 @@ fn of_all() -> Vec<Panel> {
     let under_way = "sum by (dialect, verdict) (convoy_rollouts{verdict!=\"Done\"})";
     let finished = "sum by (dialect) (increase(convoy_rollout_seconds_count[1h]))";
     let stopped = "sum by (dialect, rollout) (convoy_batch_stopped)";
+    let took = "histogram_quantile(0.5, \
+                sum by (dialect, le) (rate(convoy_rollout_seconds_bucket[1d])))";
+    let batches = "max by (dialect, rollout, group) (convoy_batch_number)";
     vec![
         stack("Rollouts by verdict", "short", &[(under_way, "{{dialect}} {{verdict}}")]),
         lines(
@@ -67,7 +72,10 @@ fn of_all() -> Vec<Panel> {
             "short",
             &[("sum by (dialect) (convoy_members{state=\"failed\"})", "{{dialect}}")],
         ),
+        lines("Median time to done", "s", &[(took, "{{dialect}}")]).about(TIME_TO_DONE),
         lines("Rollouts finished in an hour", "short", &[(finished, "{{dialect}}")]),
+        lines("Batches", "short", &[(batches, "{{dialect}} {{rollout}} {{group}}")])
+            .about("The batch that each group is at."),
         lines("Groups stopped by failures", "short", &[(stopped, "{{dialect}} {{rollout}}")]),
     ]
 }
@@ -137,9 +145,7 @@ fn common(dialect: &str) -> Vec<Panel> {
         .about(CEILINGS),
         stack("Members by state", "short", &[(&by("state", "convoy_members"), "{{state}}")]),
         stack("Holds by reason", "short", &[(&holds, "{{reason}}")]).about(HOLDS),
-        quantiles("Time to done", &took).about(
-            "Of the last day, without rollouts that were under way when the process started.",
-        ),
+        quantiles("Time to done", &took).about(TIME_TO_DONE),
         lines("Rollouts finished in an hour", "short", &[(&finished, "finished")]),
         lines("Decisions", "ops", &[(&decisions, "{{verdict}}")]),
         quantiles("Duration of a decision", &planned),

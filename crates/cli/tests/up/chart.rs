@@ -1,6 +1,8 @@
 //! The Helm chart of `deploy/chart`, installed by the real Helm on a real API server, with
 //! `convoy` run as the chart's Deployments say, under the accounts that the chart makes.
 
+mod values;
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

@@ -101,6 +101,8 @@ pub(super) fn karpenter() -> Vec<Panel> {
         lines("Processors of pools", "short", &[(cpus, "{{nodepool}}")]),
         lines("Pods evicted", "short", &[(drained, "{{reason}}")])
             .about("Since the leader started."),
+        quantiles("End of a node", "karpenter_nodes_termination_duration_seconds_bucket")
+            .about("From its deletion until it is gone: drained, and its machine given back."),
     ]
 }
 

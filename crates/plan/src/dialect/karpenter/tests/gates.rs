@@ -59,6 +59,9 @@ fn a_node_that_stays_unhealthy_is_deleted_at_once_whatever_budgets_say() {
         _ => None,
     });
     assert_eq!(deadline, Some(json!(NOW)), "nothing is waited for");
+    let counted = step.counts.iter().map(|it| it.metric.name);
+    let unhealthy = "karpenter_nodeclaims_unhealthy_disrupted";
+    assert_eq!(counted.collect::<Vec<_>>(), [unhealthy, "karpenter_nodeclaims_disrupted"]);
     assert_eq!(removed(&self::step(Gates::new(), five(&[("b", long_ago)]))), [""; 0]);
     let soon = self::step(REPAIR, five(&[("b", "2025-12-31T23:50:01Z")]));
     assert_eq!(removed(&soon), [""; 0]);

@@ -17,6 +17,10 @@ const CLAIMS_CREATED: Metric =
     Metric::new("karpenter_nodeclaims_created", "NodeClaims created, by reason");
 const CLAIMS_DISRUPTED: Metric =
     Metric::new("karpenter_nodeclaims_disrupted", "NodeClaims deleted, by reason");
+const CLAIMS_UNHEALTHY: Metric = Metric::new(
+    "karpenter_nodeclaims_unhealthy_disrupted",
+    "NodeClaims deleted because their node was unhealthy, by condition",
+);
 const CLAIMS_TERMINATED: Metric =
     Metric::new("karpenter_nodeclaims_terminated", "NodeClaims whose machine was given back");
 const NODES_CREATED: Metric =
@@ -129,6 +133,13 @@ pub(crate) fn claim_disrupted(
         .then(|| Increment::new(&PODS_DISRUPTED, &labels).by(u64::try_from(pods).unwrap_or(0)));
     let key = claim.key().clone();
     [Some(claims), pods].into_iter().flatten().map(move |count| count.once_written(&key))
+}
+
+/// A claim is deleted whose Node has not been Ready for too long.
+pub(crate) fn claim_unhealthy(claim: &Object, facts: &ClaimFacts) -> Increment {
+    let image = ("image_id", facts.image.as_str());
+    let labels = [("condition", "ready"), pool(claim), capacity_type(claim), image];
+    Increment::new(&CLAIMS_UNHEALTHY, &labels).once_written(claim.key())
 }
 
 /// A claim goes, its machine having been given back.

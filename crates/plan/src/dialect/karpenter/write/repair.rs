@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 
+use super::counts;
 use super::writes::Writes;
 use crate::dialect::karpenter::decide::Disruptions;
 use crate::dialect::karpenter::names::annotation;
@@ -27,6 +28,7 @@ pub(super) fn begin(
         patch.annotate(annotation::TERMINATION_TIMESTAMP, text.as_str());
     }
     let why = Why::new("Unhealthy", "the Node has been unhealthy for longer than is tolerated");
+    writes.counts.push(counts::claim_unhealthy(member.claim, member.facts));
     writes.terminate(cluster, member, why.reason, permit, why);
     writes.states.insert(at, (MemberState::Gone, None));
 }
