@@ -28,6 +28,9 @@ rules:
   then: {fails: never-ready}
 "#;
 
+/// How many changes lie between two of the NodePool's template: time for its nodes to be replaced.
+const DRIFT_EVERY: u32 = 10;
+
 /// How long the dashboards may take to fill.
 const PATIENCE: Duration = Duration::from_mins(5);
 
@@ -179,6 +182,12 @@ impl World {
             "{{\"spec\":{{\"packages\":{{\"tuning\":{{\"version\":\"1.0.{revision}\"}}}}}}}}"
         );
         self.kubectl(&format!("patch skyhook tuning --type=merge -p {package}"))?;
+        if revision.is_multiple_of(DRIFT_EVERY) {
+            let label = format!(
+                "{{\"spec\":{{\"template\":{{\"metadata\":{{\"labels\":{{\"revision\":\"{revision}\"}}}}}}}}}}"
+            );
+            self.kubectl(&format!("patch nodepool default --type=merge -p {label}"))?;
+        }
         let mut approve = Command::new(&self.convoy);
         approve.args(["approve", "clusterstagedupdaterun/shop", "--yes", "--kubeconfig"]);
         // Refused while no stage waits.
