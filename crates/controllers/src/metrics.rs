@@ -205,6 +205,15 @@ pub(crate) fn holds(step: &Step) -> Holds {
 mod tests {
     use super::*;
 
+    /// Requires that the text format has these lines.
+    #[track_caller]
+    pub(super) fn assert_lines(metrics: &Metrics, lines: &[&str]) {
+        let text = metrics.text();
+        for line in lines {
+            assert!(text.lines().any(|found| found == *line), "{line} is not among\n{text}");
+        }
+    }
+
     #[test]
     fn holds_are_the_current_ones() {
         let metrics = Metrics::default();

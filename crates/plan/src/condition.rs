@@ -6,6 +6,7 @@ pub(crate) mod dated;
 
 use std::borrow::Cow;
 
+use convoy_api::Object;
 use convoy_api::object::member::{member, text};
 use jiff::Timestamp;
 use serde_json::{Map, Value};
@@ -43,6 +44,11 @@ impl<'t> Condition<'t> {
 /// Whether something is so, as a status word.
 pub fn truth(holds: bool) -> &'static str {
     if holds { "True" } else { "False" }
+}
+
+/// When a condition of an object last changed its status.
+pub(crate) fn since(object: &Object, kind: &str) -> Option<Timestamp> {
+    object.condition_summaries().find(|it| it.kind == kind)?.since
 }
 
 /// Puts `wanted` into the list `conditions`, replacing the entry of its type where it stands.

@@ -88,6 +88,7 @@ mod tests {
     use jiff::SignedDuration;
 
     use super::super::Metrics;
+    use super::super::tests::assert_lines;
     use super::*;
 
     const WORKS: Metric = Metric::new("fleet_work_processing_requests", "Works");
@@ -117,15 +118,15 @@ mod tests {
         };
         metrics.count(&[lasted(1), lasted(2)]);
         metrics.count(&[lasted(60)]);
-        let text = metrics.text();
-        for line in [
-            "# TYPE end_seconds histogram",
-            r#"end_seconds_bucket{le="1.0",nodepool="a"} 1"#,
-            r#"end_seconds_bucket{le="2.0",nodepool="a"} 2"#,
-            r#"end_seconds_bucket{le="+Inf",nodepool="a"} 3"#,
-            r#"end_seconds_sum{nodepool="a"} 63.0"#,
-        ] {
-            assert!(text.lines().any(|found| found == line), "{line} is not in {text}");
-        }
+        assert_lines(
+            &metrics,
+            &[
+                "# TYPE end_seconds histogram",
+                r#"end_seconds_bucket{le="1.0",nodepool="a"} 1"#,
+                r#"end_seconds_bucket{le="2.0",nodepool="a"} 2"#,
+                r#"end_seconds_bucket{le="+Inf",nodepool="a"} 3"#,
+                r#"end_seconds_sum{nodepool="a"} 63.0"#,
+            ],
+        );
     }
 }

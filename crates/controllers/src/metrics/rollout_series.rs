@@ -86,6 +86,7 @@ mod tests {
     use convoy_api::GroupKind;
 
     use super::super::Metrics;
+    use super::super::tests::assert_lines;
     use super::*;
 
     const NODES: Metric = Metric::new("skyhook_node_target_count", "Targeted nodes");
@@ -117,14 +118,14 @@ mod tests {
             let usage = Series::new(&USAGE, &[("nodepool", name)], cpu);
             metrics.set_series(&Rollout { dialect: 0, key }, vec![nodes, usage]);
         }
-        let text = metrics.text();
-        for line in [
-            r#"skyhook_node_target_count{reason="empty"} 4"#,
-            r#"usage{nodepool="a"} 1.5"#,
-            r#"usage{nodepool="b"} 2.0"#,
-        ] {
-            assert!(text.lines().any(|found| found == line), "{line} is not among\n{text}");
-        }
+        assert_lines(
+            &metrics,
+            &[
+                r#"skyhook_node_target_count{reason="empty"} 4"#,
+                r#"usage{nodepool="a"} 1.5"#,
+                r#"usage{nodepool="b"} 2.0"#,
+            ],
+        );
     }
 
     #[test]
@@ -134,16 +135,16 @@ mod tests {
         let rollout = Rollout { dialect: 0, key: key.key("", "run") };
         let series = Series::observed(&STAGES, &[("name", "run")], vec![15, 16, 4000]);
         metrics.set_series(&rollout, vec![series]);
-        let text = metrics.text();
-        for line in [
-            "# TYPE stage_seconds histogram",
-            r#"stage_seconds_bucket{le="15.0",name="run"} 1"#,
-            r#"stage_seconds_bucket{le="30.0",name="run"} 2"#,
-            r#"stage_seconds_bucket{le="+Inf",name="run"} 3"#,
-            r#"stage_seconds_sum{name="run"} 4031.0"#,
-            r#"stage_seconds_count{name="run"} 3"#,
-        ] {
-            assert!(text.lines().any(|found| found == line), "{line} is not among\n{text}");
-        }
+        assert_lines(
+            &metrics,
+            &[
+                "# TYPE stage_seconds histogram",
+                r#"stage_seconds_bucket{le="15.0",name="run"} 1"#,
+                r#"stage_seconds_bucket{le="30.0",name="run"} 2"#,
+                r#"stage_seconds_bucket{le="+Inf",name="run"} 3"#,
+                r#"stage_seconds_sum{name="run"} 4031.0"#,
+                r#"stage_seconds_count{name="run"} 3"#,
+            ],
+        );
     }
 }

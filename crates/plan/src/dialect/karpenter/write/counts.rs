@@ -1,10 +1,10 @@
 //! Counters and histograms with upstream's names: claims, nodes and pods that come and go, how
 //! long that took, and the decisions behind it. Each counts once the write is applied.
 
-use convoy_api::object::meta::timestamp;
 use convoy_api::{Object, ObjectKey};
 use jiff::Timestamp;
 
+use crate::condition::since;
 use crate::dialect::karpenter::decide::command::Command;
 use crate::dialect::karpenter::names::{condition, label};
 use crate::dialect::karpenter::read::claim::ClaimFacts;
@@ -55,6 +55,7 @@ const MINUTE: u32 = 60;
 const HOUR: u32 = 60 * MINUTE;
 const DAY: u32 = 24 * HOUR;
 
+const TERMINATION_SECONDS: &[u32] = &[1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_024, 2_048];
 const INSTANCE_TERMINATION: Metric = Metric::histogram(
     "karpenter_nodeclaims_instance_termination_duration_seconds",
     "From the order to terminate an instance until the provider had done so",
@@ -63,12 +64,12 @@ const INSTANCE_TERMINATION: Metric = Metric::histogram(
 const CLAIM_TERMINATION: Metric = Metric::histogram(
     "karpenter_nodeclaims_termination_duration_seconds",
     "From the deletion of a NodeClaim until it was gone",
-    &[1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_024, 2_048],
+    TERMINATION_SECONDS,
 );
 const NODE_TERMINATION: Metric = Metric::histogram(
     "karpenter_nodes_termination_duration_seconds",
     "From the deletion of a Node until it was gone",
-    &[1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_024, 2_048],
+    TERMINATION_SECONDS,
 );
 const NODE_LIFETIME: Metric = Metric::histogram(
     "karpenter_nodes_lifetime_duration_seconds",
@@ -146,8 +147,7 @@ pub(crate) fn claim_unhealthy(claim: &Object, facts: &ClaimFacts) -> Increment {
 pub(crate) fn claim_terminated(claim: &Object, now: Timestamp) -> impl Iterator<Item = Increment> {
     let labels = [pool(claim), capacity_type(claim), zone(claim)];
     let total = Increment::new(&CLAIMS_TERMINATED, &labels);
-    let told = claim.condition(condition::INSTANCE_TERMINATING);
-    let told_at = timestamp(told.and_then(|entry| entry.get("lastTransitionTime")));
+    let told_at = since(claim, condition::INSTANCE_TERMINATING);
     let instance = lasted(&INSTANCE_TERMINATION, claim, told_at, now);
     let whole = lasted(&CLAIM_TERMINATION, claim, claim.deleted_at(), now);
     let counts = [Some(total), instance, whole].into_iter().flatten();

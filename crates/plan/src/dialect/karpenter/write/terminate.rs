@@ -4,13 +4,12 @@
 use std::collections::BTreeMap;
 
 use convoy_api::Object;
-use convoy_api::object::meta::timestamp;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::counts;
 use super::writes::{Wait, Writes};
-use crate::condition::instant;
+use crate::condition::{instant, since};
 use crate::dialect::karpenter::names::VOLUME_ATTACHMENT;
 use crate::dialect::karpenter::names::{
     DISRUPTED_EFFECT, DISRUPTED_TAINT, FINALIZER, KWOK_GROUP, KWOK_NODE_CLASS, annotation,
@@ -111,8 +110,7 @@ fn leave(
         if let Some(hold) = drain(leaving, deadline, writes) {
             return Some(hold);
         }
-        let draining = member.claim.condition(condition::DRAINED);
-        let since = timestamp(draining.and_then(|entry| entry.get("lastTransitionTime")));
+        let since = since(member.claim, condition::DRAINED);
         let until = since.unwrap_or(now).checked_add(DRAIN_LEAST).ok();
         if until.is_some_and(|until| until > now) {
             return Some((HoldReason::Draining { pods: 0 }, until));
@@ -312,8 +310,7 @@ fn simulated_end(leaving: Leaving<'_, '_>) -> Option<Timestamp> {
     let claim = leaving.member.claim;
     let name = claim.spec().pointer("/nodeClassRef/name").and_then(Value::as_str)?;
     let class = leaving.snapshot.find(&KWOK_NODE_CLASS, "", name)?;
-    let told = claim.condition(condition::INSTANCE_TERMINATING);
-    let since = timestamp(told.and_then(|entry| entry.get("lastTransitionTime")));
+    let since = since(claim, condition::INSTANCE_TERMINATING);
     since.unwrap_or(leaving.now).checked_add(NodeClass::read(class).termination_delay).ok()
 }
 
