@@ -77,6 +77,21 @@ impl Limit {
         self.room
     }
 
+    /// One more has started, whose name is `name`.
+    fn spend(&mut self, name: &str) {
+        self.room = self.room.saturating_sub(1);
+        match &mut self.full {
+            Full::Reason(_) => {}
+            Full::Floor { available, .. } => *available = available.saturating_sub(1),
+            Full::Slots { in_flight, by, .. } => {
+                *in_flight = in_flight.saturating_add(1);
+                if by.len() < NAMED && !by.iter().any(|known| known == name) {
+                    by.push(SmolStr::new(name));
+                }
+            }
+        }
+    }
+
     /// What whoever finds no room is told, once `started` more are in flight, the first of them
     /// being `names`.
     fn hold<'a>(&self, started: u32, names: impl Iterator<Item = &'a str>) -> HoldReason {
@@ -173,6 +188,12 @@ impl Admission<'_> {
 /// Whether nobody starts under `limits`.
 pub fn is_full(limits: &[Limit]) -> bool {
     limits.iter().any(|limit| limit.room == 0)
+}
+
+/// Makes `limits` what they are once the member called `name` has started, so that the next one is
+/// asked about under what is left of them.
+pub(crate) fn spend(limits: &mut [Limit], name: &str) {
+    limits.iter_mut().for_each(|limit| limit.spend(name));
 }
 
 /// How many of `wanted` start under `limits`, and what the others are told.

@@ -149,4 +149,24 @@ proptest! {
         prop_assert_eq!(crate::count(admission.starts.len()), grant.count);
         prop_assert_eq!(admission.holds.is_empty(), grant.hold.is_none());
     }
+
+    #[test]
+    fn whoever_is_asked_about_one_by_one_is_told_the_same(
+        candidates in candidates(),
+        mut limits in proptest::collection::vec(limit(), 0..5),
+    ) {
+        let together = admit(candidates.clone(), &limits);
+        let (mut starts, mut holds) = (Vec::new(), Vec::new());
+        for candidate in candidates {
+            let name = candidate.member.name;
+            let admission = admit(vec![candidate], &limits);
+            if !admission.starts.is_empty() {
+                spend(&mut limits, name);
+            }
+            starts.extend(admission.starts);
+            holds.extend(admission.holds);
+        }
+        prop_assert_eq!(starts, together.starts);
+        prop_assert_eq!(holds, together.holds);
+    }
 }

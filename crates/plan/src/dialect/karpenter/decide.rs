@@ -340,8 +340,10 @@ impl<'c, 'w> Disruptions<'c, 'w> {
 
     /// The members that `filter` gives a reason to go and that are not leaving already.
     fn candidates(&self, filter: impl Fn(&Self, usize) -> bool) -> Vec<usize> {
+        let mut leaving = self.leaving.iter().peekable();
         let members = 0..self.cluster.members.len();
-        members.filter(|at| !self.leaving.contains(at) && filter(self, *at)).collect()
+        let staying = members.filter(|at| leaving.next_if_eq(&at).is_none());
+        staying.filter(|at| filter(self, *at)).collect()
     }
 
     /// Whether there is a reason for which a member would go if nothing kept it.
@@ -380,6 +382,12 @@ impl<'c, 'w> Disruptions<'c, 'w> {
         inventory.map_or_else(SimulationResult::default, |inventory| simulate(inventory, removal))
     }
 
+    /// Whether a member uses up budgets only from its start on.
+    fn goes_down(&self, at: usize) -> bool {
+        let member = &self.cluster.members[at];
+        member.is_counted() && !member.is_down()
+    }
+
     /// Starts a command: its members are down from now on.
     fn start(
         &mut self,
@@ -390,7 +398,7 @@ impl<'c, 'w> Disruptions<'c, 'w> {
     ) {
         for at in &members {
             let member = &self.cluster.members[*at];
-            if let Some(pool) = member.pool.filter(|_| member.is_counted() && !member.is_down()) {
+            if let Some(pool) = member.pool.filter(|_| self.goes_down(*at)) {
                 self.down[pool].add(member);
             }
             self.leaving.insert(*at);

@@ -152,7 +152,10 @@ impl<'p> Budgets<'p> {
         open().filter(move |(_, budget)| covers(budget)).map(|(index, budget)| Applicable {
             index,
             ceiling: budget.ceiling(self.total),
-            blackout: self.blackouts[index].clone().filter(|_| budget.ceiling(self.total) == 0),
+            blackout: self.blackouts[index]
+                .as_ref()
+                .filter(|_| budget.ceiling(self.total) == 0)
+                .cloned(),
         })
     }
 }

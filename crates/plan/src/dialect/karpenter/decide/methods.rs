@@ -131,8 +131,10 @@ impl Disruptions<'_, '_> {
             if let Some(stranded) = result.stranded.first() {
                 self.refused.insert(*at, stranded.clone());
             } else {
+                if self.goes_down(*at) {
+                    gate::spend(of_pool, self.cluster.members[*at].name());
+                }
                 self.start(reason, vec![*at], result, permit);
-                limits.remove(&pool);
             }
         }
     }
