@@ -91,6 +91,11 @@ impl Amounts {
         self.combine(other, i64::max);
     }
 
+    /// Takes from `other` what is zero here.
+    pub(crate) fn fill(&mut self, other: &Self) {
+        self.combine(other, |mine, theirs| if mine == 0 { theirs } else { mine });
+    }
+
     pub(crate) fn fit_into(&self, room: &Self) -> bool {
         let known = [
             (self.cpu, room.cpu),

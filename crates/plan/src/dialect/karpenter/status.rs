@@ -11,7 +11,7 @@ use super::names::condition;
 use super::read::Cluster;
 use super::read::claim::Member;
 use super::read::class::NodeClassState;
-use super::read::node::{Node, NodeFacts};
+use super::read::node::NodeFacts;
 use super::validate;
 use crate::object_patch::ObjectPatch;
 use crate::resources::Amounts;
@@ -64,21 +64,23 @@ fn resources((sum, count): &(Amounts, u32)) -> Value {
     Value::Object(resources)
 }
 
-/// What some members have in all, and how many say so. A claim without a Node says what it will
-/// have for pods.
+/// What some members have in all, and how many they are. Those that are leaving, or have no machine
+/// yet, are left out. Until a Node is initialized, its claim says what the Node does not.
 pub(crate) fn capacity<'m, 'w: 'm>(
     members: impl Iterator<Item = &'m Member<'w>>,
 ) -> (Amounts, u32) {
     let (mut sum, mut count) = (Amounts::default(), 0);
-    for member in members {
-        match member.node {
-            Some(Node { facts: NodeFacts { capacity: Some(capacity), .. }, .. }) => {
-                sum.add(capacity);
+    for member in members.filter(|it| !it.is_leaving() && !it.facts.provider_id.is_empty()) {
+        let of_claim = &member.facts.capacity;
+        match member.node.map(|node| node.facts) {
+            None => sum.add(of_claim),
+            Some(NodeFacts { is_initialized: true, capacity, .. }) => {
+                capacity.iter().for_each(|capacity| sum.add(capacity));
             }
-            Some(_) => continue,
-            None => {
-                let Some(capacity) = member.claim.status_member("allocatable") else { continue };
-                sum.add(&Amounts::from_value(Some(capacity)));
+            Some(NodeFacts { capacity, .. }) => {
+                let mut filled = capacity.clone().unwrap_or_default();
+                filled.fill(of_claim);
+                sum.add(&filled);
             }
         }
         count += 1;
@@ -204,7 +206,47 @@ pub(crate) fn root(patch: &mut ObjectPatch<'_>, parts: &[&str]) {
 
 #[cfg(test)]
 mod tests {
+    use convoy_testkit::karpenter;
+    use serde_json::json;
+
     use super::*;
+    use crate::dialect::karpenter::read::claim::ClaimFacts;
+    use crate::dialect::karpenter::read::node::Node;
+
+    #[test]
+    fn a_node_counts_from_its_launch_until_it_leaves() {
+        let capacity = |amounts: Value| json!({"capacity": amounts, "providerID": "kwok://n"});
+        let claim = || {
+            let amounts = json!({"cpu": "4", "memory": "8Gi"});
+            karpenter::claim("default", "n").status(capacity(amounts))
+        };
+        let node = |is_initialized: &str| {
+            let label = "karpenter.sh/initialized";
+            karpenter::node_of("default", "n").label(label, is_initialized).status(json!(
+                {"capacity": {"cpu": "3"}}
+            ))
+        };
+        let leaving = claim().with("/metadata/deletionTimestamp", json!(convoy_testkit::NOW));
+        let launching = karpenter::claim("default", "n").status(json!({}));
+        let cases = [
+            ("without a Node", claim(), None, (4_000, 8 << 30, 1)),
+            ("not initialized", claim(), Some(node("false")), (3_000, 8 << 30, 1)),
+            ("initialized", claim(), Some(node("true")), (3_000, 0, 1)),
+            ("leaving", leaving, Some(node("true")), (0, 0, 0)),
+            ("without a machine", launching, None, (0, 0, 0)),
+        ];
+        for (case, claim, node, expected) in cases {
+            let (claim, node) = (claim.build(), node.map(convoy_testkit::Builder::build));
+            let facts = ClaimFacts::read(&claim);
+            let node_facts = node.as_ref().map(NodeFacts::read);
+            let node = node.as_ref().zip(node_facts.as_ref());
+            let node = node.map(|(object, facts)| Node { object, facts });
+            let member =
+                Member { claim: &claim, node, pool: Some(0), pool_name: None, facts: &facts };
+            let (sum, count) = super::capacity(std::iter::once(&member));
+            assert_eq!((sum.cpu, sum.memory, count), expected, "{case}");
+        }
+    }
 
     #[test]
     fn amounts_are_written_with_the_suffix_that_loses_nothing() {

@@ -116,7 +116,7 @@ fn go_on(
         }
         Course::Stay => clean_up(member, &mut patch, writes),
         Course::Repair(permit) => repair::begin(cluster, *permit, at, &mut patch, writes),
-        Course::Leave | Course::Terminate | Course::Follow(_) => {}
+        Course::Defer | Course::Leave | Course::Terminate | Course::Follow(_) => {}
     }
     if !patch.is_empty() {
         let why = Why::new("Marked", "conditions or annotations of the NodeClaim changed");

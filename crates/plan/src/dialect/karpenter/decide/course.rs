@@ -10,6 +10,7 @@ use super::command::{self, Command, Progress};
 use super::lifecycle;
 use super::simulate::Replacement;
 use crate::dialect::karpenter::read::Cluster;
+use crate::dialect::karpenter::read::reason::Reason;
 use crate::gate::Permit;
 use crate::snapshot::Snapshot;
 
@@ -30,6 +31,8 @@ pub(crate) enum Course<'d, 'w> {
     Begin { command: &'d Command<'w>, replacements: Vec<String> },
     /// Its disruption begins once it has stayed sensible until then; absent: it is proposed now.
     Propose { command: &'d Command<'w>, ripe: Option<Timestamp> },
+    /// It was proposed, and nothing begins while a claim is being launched: it stays proposed.
+    Defer,
     /// It is on its way out by somebody else's doing.
     Leave,
     /// Nothing; what an interrupted disruption has left is removed.
@@ -72,6 +75,7 @@ pub(crate) fn courses<'d, 'w>(
         match starting.get(&at) {
             Some(command) => begin(cluster, snapshot, command, at),
             None if member.is_leaving() => Course::Leave,
+            None if is_deferred(cluster, disruptions, at) => Course::Defer,
             None => Course::Stay,
         }
     };
@@ -92,6 +96,16 @@ fn begin<'d, 'w>(
     }
     let names = command::replacement_names(cluster, snapshot, command).into_iter();
     Course::Begin { command, replacements: names.map(|(name, _, _)| name).collect() }
+}
+
+/// Whether a member that is proposed only waits for a claim that is being launched, which closes all
+/// budgets for a moment. Were the proposal dropped, a pool that gets a node every few seconds would
+/// never consolidate.
+fn is_deferred(cluster: &Cluster<'_>, disruptions: &Disruptions<'_, '_>, at: usize) -> bool {
+    let is_eligible = |reason| disruptions.is_eligible(at, reason);
+    cluster.launching().is_some()
+        && cluster.members[at].facts.proposal.is_some()
+        && [Reason::Empty, Reason::Underutilized].into_iter().any(is_eligible)
 }
 
 /// The claims that commands ask for whose first member is of the own pool, as far as they are

@@ -66,6 +66,31 @@ fn nothing_is_disrupted_while_a_claim_has_no_machine() {
     assert_eq!(disrupted(&free), ["n"]);
 }
 
+/// A pool that gets a node every few seconds would never consolidate otherwise.
+#[test]
+fn a_proposal_outlives_a_claim_that_is_being_launched() {
+    let disruption = json!({"consolidationPolicy": "WhenEmpty", "consolidateAfter": "0s",
+        "budgets": [{"nodes": "100%"}]});
+    let pool = || karpenter::pool("default", &disruption).build();
+    let proposed = || {
+        let proposal = "empty 2025-12-31T23:59:50Z";
+        karpenter::claim("default", "n").annotation("convoy.dev/disruption-proposal", proposal)
+    };
+    let coming =
+        || karpenter::claim("default", "m").with("/status", json!({"conditions": []})).build();
+    let drops = |others: Vec<Object>| {
+        let step = step([pool(), proposed().build(), node("n").build()].into_iter().chain(others));
+        step.actions.iter().any(|action| match &action.write {
+            Write::Patch { patch, .. } => patch
+                .pointer("/metadata/annotations/convoy.dev~1disruption-proposal")
+                .is_some_and(Value::is_null),
+            _ => false,
+        })
+    };
+    assert!(!drops(vec![coming()]), "it is still empty");
+    assert!(drops(vec![coming(), karpenter::pod("p", "n", "1").build()]), "it is not empty now");
+}
+
 #[test]
 fn a_pool_that_makes_nothing_for_waiting_pods_says_why() {
     let told = |objects: Vec<Object>| {
