@@ -96,7 +96,7 @@ pub struct Reconciler {
     lanes: Lanes,
     in_flight: BTreeMap<Rollout, InFlight>,
     holds: BTreeMap<Rollout, Holds>,
-    /// What was said in Warning events about each rollout and still holds.
+    /// What was said in events about each rollout and still holds.
     warned: BTreeMap<Rollout, Warned>,
     /// The write that the server denied in the last reconciliation of a rollout.
     denials: BTreeMap<Rollout, Denial>,
@@ -322,6 +322,7 @@ impl Reconciler {
         self.metrics.count_decision(&decision, is_rollout);
         self.set_holds(&rollout, metrics::holds(&step));
         self.warn(&rollout, &step);
+        step.events.retain(|event| !event.lasts);
         self.metrics.set_series(&rollout, series::of_step(&step));
         self.metrics.count(step.counts.iter().filter(|count| count.written.is_none()));
         self.log_decision(&rollout, &step, now);
@@ -404,7 +405,7 @@ impl Reconciler {
         }
     }
 
-    /// Records an event for each new reason that somebody must act on.
+    /// Records an event for each new reason that somebody must act on, and for each new state.
     fn warn(&mut self, rollout: &Rollout, step: &Step) {
         let mut warned = self.warned.remove(rollout).unwrap_or_default();
         let events = warned.update(step);

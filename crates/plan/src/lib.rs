@@ -148,7 +148,7 @@ pub fn postpone(
     let mut step = Step::held(dialect.name(), rollout, Hold::of_rollout(missing));
     let event =
         event.map(|message| Event::new(rollout.key(), EventType::Warning, "NotObserved", message));
-    step.events.extend(event);
+    step.events.extend(event.map(Event::lasting));
     Some(step)
 }
 

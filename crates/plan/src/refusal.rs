@@ -116,7 +116,7 @@ pub(crate) fn told(
     status["conditions"] = Value::Array(conditions);
     step.status = Some(status);
     if refusal.is_some() {
-        step.events.push(warning(rollout.key(), message));
+        step.events.push(warning(rollout.key(), message).lasting());
     }
     step
 }

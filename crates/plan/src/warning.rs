@@ -1,4 +1,5 @@
-//! What a person must act on, as Warning events: once for each reason, not in every decision.
+//! What a person must act on, as Warning events, and the events that tell of a state: once for each
+//! reason, not in every decision.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,21 +15,34 @@ const WARNED: [&str; 5] = ["apps", "fleet", "karpenter", "ocm", "skyhook"];
 /// The dialects that have events of their own about members.
 const WARNED_AS_A_WHOLE: [&str; 1] = ["karpenter"];
 
-/// What was told about a rollout, and holds still: the reason and the group.
+/// What was told about a rollout, and holds still.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Warned(BTreeSet<(&'static str, Option<SmolStr>)>);
+pub struct Warned {
+    /// The reasons and groups of holds.
+    holds: BTreeSet<(&'static str, Option<SmolStr>)>,
+    /// The states that the dialect has events of its own about.
+    states: BTreeSet<Event>,
+}
 
 impl Warned {
     /// Nothing was told, or nothing of it holds any more.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.holds.is_empty() && self.states.is_empty()
     }
 
     /// The events for what is new in a step. What no longer holds may be told again.
     pub fn update(&mut self, step: &Step) -> Vec<Event> {
-        if !WARNED.contains(&step.dialect) {
-            return Vec::new();
+        let states: BTreeSet<Event> =
+            step.events.iter().filter(|event| event.lasts).cloned().collect();
+        let mut events: Vec<Event> = states.difference(&self.states).cloned().collect();
+        self.states = states;
+        if WARNED.contains(&step.dialect) {
+            events.extend(self.of_holds(step));
         }
+        events
+    }
+
+    fn of_holds(&mut self, step: &Step) -> Vec<Event> {
         let mut found: BTreeMap<(&'static str, Option<SmolStr>), Vec<&Hold>> = BTreeMap::new();
         let whole = WARNED_AS_A_WHOLE.contains(&step.dialect);
         for hold in step.holds.iter().filter(|hold| !whole || hold.member.is_none()) {
@@ -36,13 +50,13 @@ impl Warned {
                 found.entry((word, hold.group.clone())).or_default().push(hold);
             }
         }
-        let new = found.iter().filter(|(identity, _)| !self.0.contains(*identity));
+        let new = found.iter().filter(|(identity, _)| !self.holds.contains(*identity));
         let event = |((word, group), holds): (&(&'static str, Option<SmolStr>), &Vec<&Hold>)| {
             let message = message(group.as_deref(), holds);
             Event::new(&step.rollout, EventType::Warning, word, message)
         };
         let events = new.map(event).collect();
-        self.0 = found.into_keys().collect();
+        self.holds = found.into_keys().collect();
         events
     }
 }
@@ -116,6 +130,22 @@ mod tests {
         assert!(warned.is_empty());
         let several = told(&mut warned, vec![blocked("a"), blocked("b"), blocked("c")]);
         assert_eq!(several, [format!("{first}; the same kind of reason: b, c")]);
+    }
+
+    #[test]
+    fn a_state_is_told_when_it_begins_and_something_that_happens_every_time() {
+        let mut step = step(Vec::new());
+        let event = |reason| Event::new(&step.rollout, EventType::Normal, reason, "words");
+        let events = vec![event("Blocked").lasting(), event("Done")];
+        step.events = events.clone();
+        let mut warned = Warned::default();
+        assert_eq!(warned.update(&step), events[..1]);
+        assert!(warned.update(&step).is_empty());
+        step.events.remove(0);
+        assert!(warned.update(&step).is_empty());
+        assert!(warned.is_empty());
+        step.events = events.clone();
+        assert_eq!(warned.update(&step), events[..1], "it is so again");
     }
 
     #[test]

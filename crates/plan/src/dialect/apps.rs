@@ -278,7 +278,8 @@ fn selecting_all(deployment: &Deployment<'_>) -> Step {
     let mut step = Step::invalid(APPS, object, vec!["spec.selector".to_owned()]);
     step.status = status::observed(deployment);
     let message = "This deployment is selecting all pods. A non-empty selector is required.";
-    step.events.push(Event::new(object.key(), EventType::Warning, "SelectingAll", message));
+    let event = Event::new(object.key(), EventType::Warning, "SelectingAll", message);
+    step.events.push(event.lasting());
     step
 }
 

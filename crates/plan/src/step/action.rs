@@ -162,7 +162,7 @@ pub enum Propagation {
 }
 
 /// A Kubernetes Event to be recorded about an object.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Event {
     pub regarding: ObjectKey,
     #[serde(rename = "type")]
@@ -173,9 +173,12 @@ pub struct Event {
     /// step that stops halfway tells what it has done.
     #[serde(skip)]
     pub reports: Option<ObjectKey>,
+    /// It tells of a state, and every decision has it until the state ends: it is recorded once.
+    #[serde(skip)]
+    pub lasts: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub enum EventType {
     Normal,
     Warning,
@@ -189,7 +192,13 @@ impl Event {
         message: impl Into<String>,
     ) -> Self {
         let (regarding, reason) = (regarding.clone(), reason.to_owned());
-        Self { regarding, kind, reason, message: message.into(), reports: None }
+        Self { regarding, kind, reason, message: message.into(), reports: None, lasts: false }
+    }
+
+    /// The same as long as a state lasts.
+    #[must_use]
+    pub fn lasting(self) -> Self {
+        Self { lasts: true, ..self }
     }
 
     /// The same, where it reports a write to another object.

@@ -287,6 +287,15 @@ impl<'c, 'w> Disruptions<'c, 'w> {
         Some((hold.clone(), until))
     }
 
+    /// The members of the own pool that consolidation has looked at in vain, and why.
+    pub(crate) fn unconsolidatable(&self) -> impl Iterator<Item = (usize, &str)> {
+        let is_own = |at: usize| self.pool_of(at) == Some(self.cluster.own);
+        let refused = self.refused.iter().map(|(at, why)| (*at, why.as_str()));
+        refused.filter(move |(at, _)| {
+            is_own(*at) && self.conditions[*at].drifted.is_none() && !self.conditions[*at].expired
+        })
+    }
+
     /// When the budgets of the own pool have room for `reason` again, if time alone makes it.
     pub(crate) fn frees_at(&self, reason: Reason) -> Option<Timestamp> {
         let down = self.down[self.cluster.own].count;

@@ -63,6 +63,7 @@ pub(crate) fn step<'w>(
     writes.hold = writes.hold.take().or_else(|| disruptions.switched_off());
     repair::blocked(cluster, disruptions, &mut writes);
     blocked(cluster, disruptions, &mut writes);
+    unconsolidatable(cluster, disruptions, &mut writes);
     writes.record.extend(hash(cluster));
     writes
 }
@@ -271,7 +272,7 @@ fn proceed(
         }
         Progress::Waiting { replacement, until } => {
             let key = member.claim.key().sibling(&names::NODE_CLAIM, "", replacement);
-            writes.event(
+            writes.state(
                 &key,
                 EventType::Normal,
                 "DisruptionWaitingReadiness",
@@ -356,8 +357,7 @@ fn blocked(cluster: &Cluster<'_>, disruptions: &Disruptions<'_, '_>, writes: &mu
     for (at, member) in cluster.own_members().filter(|(_, member)| !member.is_leaving()) {
         let Some(obstacle) = &disruptions.obstacles[at] else { continue };
         if disruptions.has_reason(at) {
-            let sentence = obstacle.sentence();
-            writes.event_of(member, "DisruptionBlocked", |_| sentence.clone());
+            writes.state_of(member, "DisruptionBlocked", &obstacle.sentence());
         }
     }
     for reason in cluster.pool().reasons() {
@@ -367,13 +367,16 @@ fn blocked(cluster: &Cluster<'_>, disruptions: &Disruptions<'_, '_>, writes: &mu
             let message = format!(
                 "No allowed disruptions for disruption reason {word} due to blocking budget"
             );
-            writes.event(
-                cluster.pool().object.key(),
-                EventType::Normal,
-                "DisruptionBlocked",
-                message,
-            );
+            let key = cluster.pool().object.key();
+            writes.state(key, EventType::Normal, "DisruptionBlocked", message);
         }
+    }
+}
+
+/// Events about nodes that nothing speaks against and that save nothing.
+fn unconsolidatable(cluster: &Cluster<'_>, disruptions: &Disruptions<'_, '_>, writes: &mut Writes) {
+    for (at, why) in disruptions.unconsolidatable() {
+        writes.state_of(&cluster.members[at], "Unconsolidatable", why);
     }
 }
 

@@ -49,7 +49,7 @@ pub(super) fn blocked(
                  to which nodes are repaired"
             );
             let key = node.object.key();
-            writes.event(key, EventType::Warning, "NodeRepairBlocked", message);
+            writes.state(key, EventType::Warning, "NodeRepairBlocked", message);
         }
         let state = || (MemberState::Waiting, Some((hold.clone(), None)));
         writes.states.entry(*at).or_insert_with(state);

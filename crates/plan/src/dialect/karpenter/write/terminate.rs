@@ -191,7 +191,7 @@ fn drain(
     if let (Some(reason), Some(node)) = (&hold, leaving.member.node) {
         let message =
             format!("Failed to drain node, {pods} pods are waiting to be evicted: {reason}");
-        writes.event(node.object.key(), EventType::Warning, "FailedDraining", message);
+        writes.state(node.object.key(), EventType::Warning, "FailedDraining", message);
     }
     let reason = hold.unwrap_or(HoldReason::Draining { pods });
     Some((reason, next))
@@ -282,7 +282,7 @@ fn volumes(
     }
     patch.set(condition::VOLUMES_DETACHED, "Unknown", "AwaitingVolumeDetachment", "");
     let on = format!("{attached} volume(s) to be detached");
-    writes.event(node.object.key(), EventType::Normal, "AwaitingVolumeDetachment", on.clone());
+    writes.state(node.object.key(), EventType::Normal, "AwaitingVolumeDetachment", on.clone());
     Some((HoldReason::Depends { on }, deadline))
 }
 

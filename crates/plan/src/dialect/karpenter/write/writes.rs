@@ -79,6 +79,17 @@ impl Writes {
         self.events.push(Event::new(regarding, kind, reason, message));
     }
 
+    /// An event about a state: told once as long as it lasts.
+    pub(crate) fn state(
+        &mut self,
+        regarding: &ObjectKey,
+        kind: EventType,
+        reason: &str,
+        message: String,
+    ) {
+        self.events.push(Event::new(regarding, kind, reason, message).lasting());
+    }
+
     /// The same event on a claim and its Node.
     pub(crate) fn event_of(
         &mut self,
@@ -90,5 +101,13 @@ impl Writes {
             self.event(node.object.key(), EventType::Normal, reason, message("Node"));
         }
         self.event(member.claim.key(), EventType::Normal, reason, message("NodeClaim"));
+    }
+
+    /// The same state on a claim and its Node.
+    pub(crate) fn state_of(&mut self, member: &Member<'_>, reason: &str, message: &str) {
+        let node = member.node.map(|node| node.object.key());
+        for key in node.into_iter().chain([member.claim.key()]) {
+            self.state(key, EventType::Normal, reason, message.to_owned());
+        }
     }
 }
