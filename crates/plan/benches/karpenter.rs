@@ -2,6 +2,8 @@
 //! step from a world that is there already, and whole plans from objects that are merely
 //! parsed (`cold`). Every node gets a reason.
 
+use std::cell::LazyCell;
+
 use convoy_api::Object;
 use convoy_plan::dialect::karpenter::Karpenter;
 use convoy_plan::{Dialect, World, plan};
@@ -51,8 +53,9 @@ fn bench(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("karpenter, 50 budgets");
     group.sample_size(10);
     for members in MEMBERS {
+        // One world for all samples: what a decision has read is kept beside it.
+        let world = LazyCell::new(|| objects(members).into_iter().collect::<World>());
         group.bench_function(BenchmarkId::from_parameter(members), |bench| {
-            let world: World = objects(members).into_iter().collect();
             let pool = Karpenter.rollouts(&world)[0];
             bench.iter(|| Karpenter.step(&Karpenter.snapshot(&world, pool), now));
         });

@@ -18,14 +18,15 @@ const READY: &str = "Ready";
 pub(crate) struct ObjectPatch<'w> {
     object: &'w Object,
     now: Timestamp,
-    metadata: Map<String, Value>,
+    /// Most objects stay as they are: what does not change takes no map.
+    metadata: Option<Map<String, Value>>,
     conditions: Option<Vec<Value>>,
-    status: Map<String, Value>,
+    status: Option<Map<String, Value>>,
 }
 
 impl<'w> ObjectPatch<'w> {
     pub(crate) fn new(object: &'w Object, now: Timestamp) -> Self {
-        Self { object, now, metadata: Map::new(), conditions: None, status: Map::new() }
+        Self { object, now, metadata: None, conditions: None, status: None }
     }
 
     /// Sets an annotation, or removes it.
@@ -33,14 +34,15 @@ impl<'w> ObjectPatch<'w> {
         if self.object.annotation(key) == value {
             return;
         }
-        let annotations = self.metadata.entry("annotations").or_insert_with(|| json!({}));
+        let metadata = self.metadata.get_or_insert_default();
+        let annotations = metadata.entry("annotations").or_insert_with(|| json!({}));
         annotations[key] = json!(value);
     }
 
     /// Removes a finalizer.
     pub(crate) fn release(&mut self, finalizer: &str) {
         if let Some(rest) = finalizer::without(self.object, &[finalizer]) {
-            self.metadata.insert("finalizers".into(), rest);
+            self.metadata.get_or_insert_default().insert("finalizers".into(), rest);
         }
     }
 
@@ -73,7 +75,7 @@ impl<'w> ObjectPatch<'w> {
     /// Sets another field of the status.
     pub(crate) fn status(&mut self, field: &str, value: Value) {
         if self.object.status().get(field) != Some(&value) {
-            self.status.insert(field.to_owned(), value);
+            self.status.get_or_insert_default().insert(field.to_owned(), value);
         }
     }
 
@@ -87,7 +89,7 @@ impl<'w> ObjectPatch<'w> {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.metadata.is_empty() && self.conditions.is_none() && self.status.is_empty()
+        self.metadata.is_none() && self.conditions.is_none() && self.status.is_none()
     }
 
     /// The patches, metadata first.
@@ -112,12 +114,12 @@ impl<'w> ObjectPatch<'w> {
 
     /// The changed fields of metadata and status.
     pub(crate) fn parts(self) -> (Map<String, Value>, Map<String, Value>) {
-        let mut status = self.status;
+        let mut status = self.status.unwrap_or_default();
         if let Some(mut conditions) = self.conditions {
             conditions.sort_by(|one, other| place(one).cmp(&place(other)));
             status.insert("conditions".into(), Value::Array(conditions));
         }
-        (self.metadata, status)
+        (self.metadata.unwrap_or_default(), status)
     }
 
     fn conditions_mut(&mut self) -> &mut Vec<Value> {

@@ -188,8 +188,8 @@ impl<'w> Cluster<'w> {
             let registered = node.filter(|node| node.facts.is_registered);
             let named = registered.map_or(facts.pool.as_deref(), |node| node.pool());
             let pool = named.and_then(|name| self.index_of(name));
-            let orphan = named.is_none_or(|name| !all_pools.contains(&name));
-            if pool.is_some() || orphan || self.pools.len() > 1 {
+            let is_orphan = || named.is_none_or(|name| !all_pools.contains(&name));
+            if pool.is_some() || self.pools.len() > 1 || is_orphan() {
                 self.members.push(Member { claim, node, pool, pool_name: named, facts });
             }
         }

@@ -35,9 +35,12 @@ pub(crate) fn report<'w>(
     step.holds.reserve(cluster.members.len());
     group.ceiling = ceiling(cluster, disruptions);
     let mut instants = Instants { cluster, disruptions, frees_at: Vec::new() };
+    let mut known = writes.states.iter().peekable();
     for (at, member) in cluster.own_members() {
-        let (state, hold) = match writes.states.get(&at) {
-            Some(known) => known.clone(),
+        // Both are in the order of the members.
+        while known.next_if(|(other, _)| **other < at).is_some() {}
+        let (state, hold) = match known.next_if(|(other, _)| **other == at) {
+            Some((_, known)) => known.clone(),
             None => state(cluster, disruptions, &mut instants, at, member),
         };
         group.count(state);

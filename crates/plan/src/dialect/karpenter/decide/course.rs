@@ -53,11 +53,15 @@ pub(crate) fn courses<'d, 'w>(
     snapshot: &Snapshot<'_>,
     disruptions: &'d Disruptions<'_, 'w>,
 ) -> impl Iterator<Item = (usize, Course<'d, 'w>)> {
-    let mut starting: BTreeMap<usize, &Command<'_>> = BTreeMap::new();
+    let mut starting: BTreeMap<usize, &'d Command<'w>> = BTreeMap::new();
     for command in &disruptions.commands {
         starting.extend(command.members.iter().map(|at| (*at, command)));
     }
-    let of = move |at: usize| {
+    let mut starting = starting.into_iter().peekable();
+    let mut of = move |at: usize| {
+        // Both are in the order of the members.
+        while starting.next_if(|(other, _)| *other < at).is_some() {}
+        let command = starting.next_if(|(other, _)| *other == at).map(|(_, command)| command);
         let member = &cluster.members[at];
         if member.facts.is_deleting {
             return Course::Terminate;
@@ -72,7 +76,7 @@ pub(crate) fn courses<'d, 'w>(
             let is_empty = disruptions.is_empty(at);
             return Course::Proceed(command::progress(cluster, snapshot, member, is_empty));
         }
-        match starting.get(&at) {
+        match command {
             Some(command) => begin(cluster, snapshot, command, at),
             None if member.is_leaving() => Course::Leave,
             None if is_deferred(cluster, disruptions, at) => Course::Defer,
