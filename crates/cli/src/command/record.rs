@@ -37,7 +37,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
     let Args { output: format, cluster } = args;
     let cluster = cluster.connect()?;
     let kinds = recorded_kinds();
-    let live = cluster.wait(live_objects::list(cluster.client(), &kinds))?;
+    let live = cluster.wait(live_objects::list(cluster.client(), &kinds, None))?;
     warn(&live.unread);
     let items: Vec<Value> = live.world.iter().map(recorded).collect();
     let list = json!({"apiVersion": "v1", "kind": "List", "items": items});

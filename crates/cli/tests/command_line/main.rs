@@ -4,6 +4,7 @@
 
 mod binary;
 mod compare;
+mod completion;
 mod crds;
 mod daily;
 mod examples;

@@ -10,6 +10,7 @@ mod blocks;
 mod chart;
 mod clients;
 mod clusters;
+mod completion;
 mod daily;
 mod demo;
 mod deploy;
