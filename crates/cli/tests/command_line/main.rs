@@ -7,6 +7,7 @@ mod compare;
 mod completion;
 mod crds;
 mod daily;
+mod dialects;
 mod examples;
 mod generated;
 mod help;
