@@ -17,4 +17,5 @@ mod migrate;
 mod simulate;
 mod validate;
 mod vectors;
+mod why;
 mod words;
