@@ -27,7 +27,7 @@ pub(crate) enum Completion {
 
 /// A command line that ends in the word to complete.
 #[derive(Debug)]
-pub(crate) struct Line<'c> {
+pub(crate) struct CommandLine<'c> {
     root: &'c Command,
     /// The command that the words before it name, and how they name it.
     within: &'c Command,
@@ -37,13 +37,13 @@ pub(crate) struct Line<'c> {
     /// The flags by their long names, each with its value if it has one.
     pub(crate) flags: Vec<(String, String)>,
     /// What is completed.
-    pub(crate) next: Next,
+    pub(crate) next: NextWord,
     /// What of it is there already.
     pub(crate) begins: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Next {
+pub(crate) enum NextWord {
     /// The value of a flag, by its long name.
     Value(String),
     Flag,
@@ -52,13 +52,13 @@ pub(crate) enum Next {
     Position,
 }
 
-impl<'c> Line<'c> {
+impl<'c> CommandLine<'c> {
     /// Reads the words after the name of the program. Flags are known to a built command only.
     pub(crate) fn read(root: &'c Command, words: &[String]) -> Self {
         let words = joined(words);
         let (last, before) = words.split_last().map_or(("", &[][..]), |(last, rest)| (last, rest));
         let (path, positions, flags) = (Vec::new(), Vec::new(), Vec::new());
-        let (next, begins) = (Next::Position, last.to_owned());
+        let (next, begins) = (NextWord::Position, last.to_owned());
         let mut line = Self { root, within: root, path, positions, flags, next, begins };
         let mut expecting = None;
         for word in before {
@@ -92,18 +92,18 @@ impl<'c> Line<'c> {
 
     fn end(&mut self, expecting: Option<String>) {
         if let Some(flag) = expecting {
-            self.next = Next::Value(flag);
+            self.next = NextWord::Value(flag);
         } else if self.begins.starts_with('-') {
             let valued = self.begins.split_once('=').map(|(flag, value)| {
                 let arg = self.arg_of(flag).and_then(Arg::get_long);
                 (arg.unwrap_or_default().to_owned(), value.to_owned())
             });
-            self.next = Next::Flag;
+            self.next = NextWord::Flag;
             if let Some((flag, value)) = valued {
-                (self.next, self.begins) = (Next::Value(flag), value);
+                (self.next, self.begins) = (NextWord::Value(flag), value);
             }
         } else if self.within.has_subcommands() {
-            self.next = Next::Command;
+            self.next = NextWord::Command;
         }
     }
 
@@ -125,10 +125,10 @@ impl<'c> Line<'c> {
     /// What the descriptions of the command know.
     pub(crate) fn described(&self) -> Completion {
         let arg = match &self.next {
-            Next::Flag => return Completion::Words(self.flag_words()),
-            Next::Command => return Completion::Words(self.commands()),
-            Next::Value(flag) => self.arg_of(&format!("--{flag}")),
-            Next::Position => {
+            NextWord::Flag => return Completion::Words(self.flag_words()),
+            NextWord::Command => return Completion::Words(self.commands()),
+            NextWord::Value(flag) => self.arg_of(&format!("--{flag}")),
+            NextWord::Position => {
                 let all: Vec<&Arg> = self.within.get_positionals().collect();
                 all.get(self.positions.len()).or(all.last()).copied()
             }
@@ -151,7 +151,7 @@ impl<'c> Line<'c> {
             .get_positionals()
             .map(|arg| arg.get_num_args().map_or(1, |range| range.max_values()))
             .fold(0, usize::saturating_add);
-        self.next != Next::Position || self.positions.len() < most
+        self.next != NextWord::Position || self.positions.len() < most
     }
 
     fn flag_words(&self) -> Vec<(String, String)> {

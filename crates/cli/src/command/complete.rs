@@ -15,7 +15,7 @@ use kube::config::Kubeconfig;
 
 use super::up::default_directory;
 use crate::cluster::{ClusterArgs, READERS};
-use crate::completion::{self, Line, Next};
+use crate::completion::{self, CommandLine, NextWord};
 use crate::input::{self, Limits};
 use crate::rollouts::{self, Target};
 
@@ -46,7 +46,7 @@ enum Named {
 /// Prints what the last of `words`, which follow the name of the program, can be.
 pub(crate) fn main(mut command: Command, words: &[String]) -> ExitCode {
     command.build();
-    let line = Line::read(&command, words);
+    let line = CommandLine::read(&command, words);
     let found = match named(&line) {
         None => line.described(),
         Some(named) => completion::names(names(&line, named).unwrap_or_default()),
@@ -55,14 +55,14 @@ pub(crate) fn main(mut command: Command, words: &[String]) -> ExitCode {
 }
 
 /// Names of which objects complete the line; none if it is completed without.
-fn named(line: &Line<'_>) -> Option<Named> {
+fn named(line: &CommandLine<'_>) -> Option<Named> {
     match (&line.next, line.path.as_slice()) {
-        (Next::Value(flag), _) if flag == "context" => Some(Named::Context),
-        (Next::Value(flag), [command]) if flag == "namespace" && is_daily(command) => {
+        (NextWord::Value(flag), _) if flag == "context" => Some(Named::Context),
+        (NextWord::Value(flag), [command]) if flag == "namespace" && is_daily(command) => {
             Some(Named::Namespace)
         }
-        (Next::Position, ["clusters", "delete"]) => Some(Named::LogicalCluster),
-        (Next::Position, [command]) if NAMING.contains(command) => {
+        (NextWord::Position, ["clusters", "delete"]) => Some(Named::LogicalCluster),
+        (NextWord::Position, [command]) if NAMING.contains(command) => {
             match line.positions.as_slice() {
                 [] => Some(Named::Rollout(None)),
                 [noun] if *command == "why" && !member_kinds(noun).is_empty() => {
@@ -95,7 +95,7 @@ fn member_kinds(noun: &str) -> BTreeSet<GroupKind> {
     kinds.iter().map(|(group, kind)| GroupKind::new(group, kind)).collect()
 }
 
-fn names(line: &Line<'_>, named: Named) -> Result<Vec<String>> {
+fn names(line: &CommandLine<'_>, named: Named) -> Result<Vec<String>> {
     match named {
         Named::Context => contexts(line),
         Named::Rollout(kind) => {
@@ -142,14 +142,17 @@ fn rollout_words(steps: &[Step], kind: Option<&str>, begins: &str) -> Vec<String
     words
 }
 
-fn of_kinds(line: &Line<'_>, kinds: &BTreeSet<GroupKind>) -> Result<Vec<String>> {
+fn of_kinds(line: &CommandLine<'_>, kinds: &BTreeSet<GroupKind>) -> Result<Vec<String>> {
     let (world, _) = world(line, Some(kinds))?;
     let found = world.iter().filter(|object| kinds.contains(object.kind()));
     Ok(found.map(|object| object.name().to_string()).collect())
 }
 
 /// The objects of these kinds, or all rollouts, and the namespace that is meant.
-fn world(line: &Line<'_>, kinds: Option<&BTreeSet<GroupKind>>) -> Result<(World, Option<String>)> {
+fn world(
+    line: &CommandLine<'_>,
+    kinds: Option<&BTreeSet<GroupKind>>,
+) -> Result<(World, Option<String>)> {
     let args = cluster_args(line)?;
     let files: Vec<PathBuf> = line
         .flags
@@ -175,7 +178,7 @@ fn world(line: &Line<'_>, kinds: Option<&BTreeSet<GroupKind>>) -> Result<(World,
 }
 
 /// The flags on the line that choose a cluster.
-fn cluster_args(line: &Line<'_>) -> Result<ClusterArgs> {
+fn cluster_args(line: &CommandLine<'_>) -> Result<ClusterArgs> {
     let command = ClusterArgs::augment_args(Command::new("convoy")).ignore_errors(true);
     let words = line.flags.iter().map(|(flag, value)| match value.as_str() {
         "" => format!("--{flag}"),
@@ -191,7 +194,7 @@ fn cluster_args(line: &Line<'_>) -> Result<ClusterArgs> {
     Ok(ClusterArgs::from_arg_matches(&matches)?)
 }
 
-fn contexts(line: &Line<'_>) -> Result<Vec<String>> {
+fn contexts(line: &CommandLine<'_>) -> Result<Vec<String>> {
     let config = match line.value("kubeconfig") {
         Some(path) => Kubeconfig::read_from(path)?,
         None => Kubeconfig::read()?,
@@ -211,7 +214,7 @@ mod tests {
         let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
         let mut command = crate::Args::command();
         command.build();
-        named(&Line::read(&command, &words))
+        named(&CommandLine::read(&command, &words))
     }
 
     fn rollout(kind: Option<&str>) -> Option<Named> {

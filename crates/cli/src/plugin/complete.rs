@@ -13,7 +13,7 @@ use super::cluster::Cluster;
 use super::render::Format;
 use super::{Global, NAMES, Plugin};
 use crate::completion::scripts::{self, Shell};
-use crate::completion::{self, Completion, Line, Next};
+use crate::completion::{self, CommandLine, Completion, NextWord};
 use crate::output;
 
 #[derive(Debug, clap::Args)]
@@ -46,7 +46,7 @@ enum Named {
 pub(super) fn main(words: &[String]) -> ExitCode {
     let mut command = Plugin::command();
     command.build();
-    let line = Line::read(&command, words);
+    let line = CommandLine::read(&command, words);
     let found = match named(&line) {
         None => known(&line),
         Some(named) => {
@@ -67,27 +67,29 @@ fn global(command: &Command, words: &[String]) -> Result<Global> {
 }
 
 /// What is completed without a cluster.
-fn known(line: &Line<'_>) -> Completion {
+fn known(line: &CommandLine<'_>) -> Completion {
     match &line.next {
-        Next::Value(flag) if flag == "output" => completion::words(&Format::WORDS),
-        Next::Value(flag) if flag == "stage" => completion::words(&STAGES.map(|(word, _)| word)),
+        NextWord::Value(flag) if flag == "output" => completion::words(&Format::WORDS),
+        NextWord::Value(flag) if flag == "stage" => {
+            completion::words(&STAGES.map(|(word, _)| word))
+        }
         _ => line.described(),
     }
 }
 
 /// Names of which objects complete the line; none if it is completed without.
-fn named(line: &Line<'_>) -> Option<Named> {
+fn named(line: &CommandLine<'_>) -> Option<Named> {
     let skyhook = || line.value("skyhook").map(str::to_owned);
     let position = line.positions.len();
     Some(match &line.next {
-        Next::Value(flag) => match flag.as_str() {
+        NextWord::Value(flag) => match flag.as_str() {
             "skyhook" => Named::Skyhook,
             "node" => Named::Node,
             "namespace" => Named::Namespace,
             _ => return None,
         },
-        Next::Flag | Next::Command => return None,
-        Next::Position => match (line.path.as_slice(), position) {
+        NextWord::Flag | NextWord::Command => return None,
+        NextWord::Position => match (line.path.as_slice(), position) {
             (
                 ["pause" | "resume" | "disable" | "enable" | "reset"] | ["deployment-policy", _],
                 0,
@@ -122,11 +124,11 @@ async fn names(global: &Global, named: Named) -> Result<Vec<String>> {
 mod tests {
     use super::*;
 
-    fn at<T>(line: &str, look: impl Fn(&Line<'_>) -> T) -> T {
+    fn at<T>(line: &str, look: impl Fn(&CommandLine<'_>) -> T) -> T {
         let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
         let mut command = Plugin::command();
         command.build();
-        look(&Line::read(&command, &words))
+        look(&CommandLine::read(&command, &words))
     }
 
     fn words(line: &str) -> Vec<String> {
