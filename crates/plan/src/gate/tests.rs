@@ -38,7 +38,7 @@ fn the_smallest_room_decides_and_of_equals_the_first_explains() {
             5,
             vec![Limit::floor("minAvailable", 5, 3, 0, [""; 0])],
             2,
-            "minAvailable requires 3, and 3 are available",
+            "minAvailable requires 3, and 3 are available; 2 are not",
         ),
     ];
     for (case, wanted, limits, count, told) in cases {
