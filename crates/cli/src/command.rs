@@ -6,6 +6,8 @@ pub mod agent;
 mod agent_timings;
 #[cfg(feature = "server")]
 pub mod clusters;
+#[cfg(feature = "server")]
+pub(crate) mod complete;
 pub mod completions;
 #[cfg(feature = "server")]
 mod controller;

@@ -8,6 +8,8 @@ mod clock;
 #[cfg(feature = "server")]
 mod cluster;
 pub mod command;
+#[cfg(feature = "server")]
+mod completion;
 pub mod error_chain;
 pub mod finding;
 pub mod input;
@@ -84,6 +86,10 @@ pub fn main() -> ExitCode {
     if is_called(plugin::COMPLETER) {
         return plugin::complete_for_kubectl();
     }
+    #[cfg(feature = "server")]
+    if let Some(words) = words_to_complete() {
+        return command::complete::main(Args::command(), &words);
+    }
     let result = match parsed().command {
         #[cfg(feature = "server")]
         Command::Demo(args) => command::demo::run(args),
@@ -140,6 +146,20 @@ fn parsed() -> Args {
         return Args::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     }
     Args::parse()
+}
+
+/// The unfinished command line that a shell, or kubectl, asks about.
+#[cfg(feature = "server")]
+fn words_to_complete() -> Option<Vec<String>> {
+    let words = |skipped: usize| {
+        let words = std::env::args_os().skip(skipped);
+        words.map(|word| word.to_string_lossy().into_owned()).collect()
+    };
+    let is_asked = || std::env::args_os().nth(1).is_some_and(|word| word == completion::COMPLETE);
+    if is_called(command::complete::COMPLETER) {
+        return Some(words(1));
+    }
+    is_asked().then(|| words(2))
 }
 
 #[cfg(feature = "server")]

@@ -23,6 +23,7 @@ use self::arguments::{Leaf, exactly_one};
 use self::cluster::Cluster;
 use self::global::Global;
 use self::render::Format;
+use crate::completion::COMPLETE;
 use crate::output;
 
 /// Names of the executable that make it the plugin.
@@ -123,7 +124,7 @@ pub(crate) fn command() -> clap::Command {
 pub(crate) fn main() -> ExitCode {
     let words: Vec<String> =
         std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
-    if words.get(1).is_some_and(|word| word == "__complete") {
+    if words.get(1).is_some_and(|word| word == COMPLETE) {
         return complete::main(&words[2..]);
     }
     let is_of_kubectl = words.first().is_some_and(|program| program.ends_with(NAMES[0]));

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use anyhow::{Result, bail};
 use convoy_api::{Object, ObjectKey};
 use convoy_controllers::live_objects::LiveObjects;
-use convoy_plan::{DIALECTS, Dialect, Hold, HoldReason, NamedKind, Step};
+use convoy_plan::{DIALECTS, Dialect, Hold, HoldReason, NamedKind, Step, Verdict, World};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use smol_str::SmolStr;
@@ -39,6 +39,19 @@ pub(crate) fn within<'r>(report: &'r Report, namespace: Option<&str>) -> Vec<&'r
 /// Whether a rollout is of a namespace or of cluster scope; without a namespace, always.
 pub(crate) fn is_within(rollout: &ObjectKey, namespace: Option<&str>) -> bool {
     namespace.is_none_or(|space| rollout.namespace.is_empty() || rollout.namespace == space)
+}
+
+/// The rollouts among some objects, of one namespace and of cluster scope or all, without decisions.
+pub(crate) fn undecided(world: &World, namespace: Option<&str>) -> Vec<Step> {
+    let mut steps = Vec::new();
+    for dialect in DIALECTS {
+        let rollouts = dialect.rollouts(world).into_iter();
+        for rollout in rollouts.filter(|rollout| is_within(rollout.key(), namespace)) {
+            let step = Step::new(dialect.name(), rollout, Verdict::Held);
+            steps.extend(is_rollout(&step).then_some(step));
+        }
+    }
+    steps
 }
 
 /// A report on the objects of a cluster. Parts of rollouts are left out, and nothing is decided

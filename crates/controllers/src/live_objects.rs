@@ -70,10 +70,7 @@ pub fn read<'a>(
     namespace: Option<&'a str>,
 ) -> BoxFuture<'a, Result<LiveObjects, ReadError>> {
     Box::pin(async move {
-        let resources = ApiResources::new(&client).await?;
-        let (world, unread, listed) = (World::new(), BTreeMap::new(), BTreeMap::new());
-        let mut live = LiveObjects { world, unread, client, resources, listed };
-        live.read_kinds(rollout_kinds(dialects, namespace)).await?;
+        let mut live = rollouts(client, dialects, namespace).await?;
         let has_rollouts = |dialect: &&&'static dyn Dialect| {
             let mut kinds = dialect.rollout_kinds().iter();
             kinds.any(|named| live.world.of(&named.kind).next().is_some())
@@ -89,17 +86,31 @@ pub fn read<'a>(
     })
 }
 
-/// Reads all objects of some kinds.
-pub fn list(
+/// Reads the objects of some kinds, those with a namespace in all or in one.
+pub fn list<'a>(
     client: Client,
-    kinds: &BTreeSet<GroupKind>,
-) -> BoxFuture<'_, Result<LiveObjects, ReadError>> {
+    kinds: &'a BTreeSet<GroupKind>,
+    namespace: Option<&'a str>,
+) -> BoxFuture<'a, Result<LiveObjects, ReadError>> {
     Box::pin(async move {
-        let resources = ApiResources::new(&client).await?;
-        let (world, unread, listed) = (World::new(), BTreeMap::new(), BTreeMap::new());
-        let mut live = LiveObjects { world, unread, client, resources, listed };
-        let all = || Wanted { version: SmolStr::default(), namespace: None };
-        live.read_kinds(kinds.iter().map(|kind| (kind.clone(), all())).collect()).await?;
+        let wanted =
+            || Wanted { version: SmolStr::default(), namespace: namespace.map(str::to_owned) };
+        let wanted = kinds.iter().map(|kind| (kind.clone(), wanted())).collect();
+        let mut live = LiveObjects::new(client).await?;
+        live.read_kinds(wanted).await?;
+        Ok(live)
+    })
+}
+
+/// Reads the rollouts of `dialects`, and nothing that decisions about them look at.
+pub fn rollouts<'a>(
+    client: Client,
+    dialects: &'a [&'static dyn Dialect],
+    namespace: Option<&'a str>,
+) -> BoxFuture<'a, Result<LiveObjects, ReadError>> {
+    Box::pin(async move {
+        let mut live = LiveObjects::new(client).await?;
+        live.read_kinds(rollout_kinds(dialects, namespace)).await?;
         Ok(live)
     })
 }
@@ -145,6 +156,13 @@ fn want(
 }
 
 impl LiveObjects {
+    /// Nothing yet, and what the server has.
+    async fn new(client: Client) -> Result<Self, ReadError> {
+        let resources = ApiResources::new(&client).await?;
+        let (world, unread, listed) = (World::new(), BTreeMap::new(), BTreeMap::new());
+        Ok(Self { world, unread, client, resources, listed })
+    }
+
     /// The kinds that the rollouts of a dialect name, which no table can.
     async fn needed_kinds(&self, dialect: &'static dyn Dialect) -> Result<WantedKinds, ReadError> {
         let mut wanted = WantedKinds::new();

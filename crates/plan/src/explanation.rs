@@ -139,7 +139,11 @@ impl<'s> Chain<'s> {
         depth: usize,
     ) {
         match reason {
-            Some(HoldReason::BudgetSpent { by, .. } | HoldReason::BatchRunning { by, .. }) => {
+            Some(
+                HoldReason::BudgetSpent { by, .. }
+                | HoldReason::AvailabilityFloor { by, .. }
+                | HoldReason::BatchRunning { by, .. },
+            ) => {
                 for member in by {
                     self.member(step, member, depth);
                 }

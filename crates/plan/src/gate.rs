@@ -26,7 +26,7 @@ enum Full {
     /// Slots that members in flight occupy.
     Slots { limit: &'static str, in_flight: u32, ceiling: u32, by: Vec<SmolStr> },
     /// Members that have to stay available.
-    Floor { limit: &'static str, available: u32, required: u32 },
+    Floor { limit: &'static str, available: u32, required: u32, unavailable: u32, by: Vec<SmolStr> },
     /// The same words, however many start.
     Reason(HoldReason),
 }
@@ -44,10 +44,18 @@ impl Limit {
         Self { room, full: Full::Slots { limit, in_flight, ceiling, by } }
     }
 
-    /// At least `required` members stay available, of which `available` are.
-    pub fn floor(limit: &'static str, available: u32, required: u32) -> Self {
+    /// At least `required` members stay available, of which `available` are; `unavailable` more are
+    /// wanted, `by` naming the first few.
+    pub fn floor<N: Into<SmolStr>>(
+        limit: &'static str,
+        available: u32,
+        required: u32,
+        unavailable: u32,
+        by: impl IntoIterator<Item = N>,
+    ) -> Self {
+        let by = by.into_iter().take(NAMED).map(Into::into).collect();
         let room = available.saturating_sub(required);
-        Self { room, full: Full::Floor { limit, available, required } }
+        Self { room, full: Full::Floor { limit, available, required, unavailable, by } }
     }
 
     /// A batch of `size` members that begins now.
@@ -97,24 +105,34 @@ impl Limit {
     fn hold<'a>(&self, started: u32, names: impl Iterator<Item = &'a str>) -> HoldReason {
         match self.full.clone() {
             Full::Reason(reason) => reason,
-            Full::Floor { limit, available, required } => HoldReason::AvailabilityFloor {
-                limit,
-                available: available.saturating_sub(started),
-                required,
-            },
-            Full::Slots { limit, in_flight, ceiling, mut by } => {
-                // Whoever starts may have been named before, for want of health.
-                for name in names {
-                    if by.len() >= NAMED {
-                        break;
-                    }
-                    if !by.iter().any(|known| known == name) {
-                        by.push(SmolStr::new(name));
-                    }
+            Full::Floor { limit, available, required, unavailable, mut by } => {
+                extend(&mut by, names);
+                HoldReason::AvailabilityFloor {
+                    limit,
+                    available: available.saturating_sub(started),
+                    required,
+                    unavailable: unavailable.saturating_add(started),
+                    by,
                 }
+            }
+            Full::Slots { limit, in_flight, ceiling, mut by } => {
+                extend(&mut by, names);
                 let in_flight = in_flight.saturating_add(started);
                 HoldReason::BudgetSpent { limit, in_flight, ceiling, by }
             }
+        }
+    }
+}
+
+/// Names more members, up to [`NAMED`]. Whoever starts may have been named before, for want of
+/// health.
+fn extend<'a>(by: &mut Vec<SmolStr>, names: impl Iterator<Item = &'a str>) {
+    for name in names {
+        if by.len() >= NAMED {
+            break;
+        }
+        if !by.iter().any(|known| known == name) {
+            by.push(SmolStr::new(name));
         }
     }
 }

@@ -34,8 +34,15 @@ pub struct Hold {
 pub enum HoldReason {
     /// Every slot of a limit is taken. `by` names the first few members that hold one.
     BudgetSpent { limit: &'static str, in_flight: u32, ceiling: u32, by: Vec<SmolStr> },
-    /// So many members have to stay available, and no more are.
-    AvailabilityFloor { limit: &'static str, available: u32, required: u32 },
+    /// So many members have to stay available, and no more are. `unavailable` counts those that are
+    /// wanted and not available, and `by` names the first few, where they have names.
+    AvailabilityFloor {
+        limit: &'static str,
+        available: u32,
+        required: u32,
+        unavailable: u32,
+        by: Vec<SmolStr>,
+    },
     /// A batch is under way and nothing new starts until it is finished.
     BatchRunning { batch: u32, unfinished: u32, by: Vec<SmolStr> },
     /// The batch that starts now is full.
@@ -171,9 +178,18 @@ impl fmt::Display for HoldReason {
                 write!(f, "{in_flight} of {ceiling} slots of {limit} in use")?;
                 named(f, " by ", by, *in_flight)
             }
-            Self::AvailabilityFloor { limit, available, required } => {
-                let verb = if *available == 1 { "is" } else { "are" };
-                write!(f, "{limit} requires {required}, and {available} {verb} available")
+            Self::AvailabilityFloor { limit, available, required, unavailable, by } => {
+                let verb = |count: u32| if count == 1 { "is" } else { "are" };
+                write!(
+                    f,
+                    "{limit} requires {required}, and {available} {} available",
+                    verb(*available)
+                )?;
+                match (*unavailable, by.is_empty()) {
+                    (0, _) => Ok(()),
+                    (count, true) => write!(f, "; {count} {} not", verb(count)),
+                    (count, false) => named(f, "; not available: ", by, count),
+                }
             }
             Self::BatchRunning { batch, unfinished, by } => {
                 write!(f, "batch {batch} is still running, {unfinished} unfinished")?;

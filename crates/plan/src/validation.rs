@@ -8,6 +8,7 @@ pub mod references;
 
 use convoy_api::object::field_path::{self, is_within};
 use convoy_api::schema::{FieldError, Reason};
+use convoy_api::text::similar;
 use convoy_api::{Object, schema};
 use serde_json::Value;
 
@@ -28,7 +29,15 @@ pub(crate) fn schema_and(
 ) -> Vec<Diagnostic> {
     let Reviewed { mut found, mistyped, unreadable } = reviewed(object);
     let readable = mending::mended(object, &mistyped);
-    found.extend(beside(&unreadable, rules(&readable)));
+    let mut more = beside(&unreadable, rules(&readable));
+    // The word that is read instead is nobody's.
+    let words: Vec<&str> = mistyped
+        .iter()
+        .filter(|mistyped| mistyped.meant.is_some())
+        .map(|mistyped| mistyped.field.as_str())
+        .collect();
+    more.retain(|more| !words.iter().any(|word| is_within(&more.field, word)));
+    found.extend(more);
     found
 }
 
@@ -67,8 +76,11 @@ pub fn against(object: &Object, schema: &schema::Schema) -> Vec<Diagnostic> {
 fn by_schema(object: &Object, schema: &schema::Schema) -> Reviewed {
     let review = schema.review(object.raw());
     let mistyped = review.errors.iter().filter_map(|error| {
-        let wants_text = error.wanted.as_deref()? == "string";
-        Some(mending::Mistyped { field: error.field.clone(), wants_text })
+        let meant = supported_word(object.raw(), error);
+        let wants_text = error.wanted.as_deref() == Some("string");
+        let is_readable = error.wanted.is_none() && meant.is_none();
+        let field = error.field.clone();
+        (!is_readable).then_some(mending::Mistyped { field, wants_text, meant })
     });
     let mistyped = mistyped.collect();
     let is_unreadable =
@@ -91,6 +103,16 @@ fn by_schema(object: &Object, schema: &schema::Schema) -> Reviewed {
         .iter()
         .map(|unknown| Diagnostic::warning(object, unknown.field.as_str(), unknown.message()));
     Reviewed { found: errors.chain(warnings).collect(), mistyped, unreadable }
+}
+
+/// For a word that is none of those that a schema lists: the nearest of these, or the first.
+fn supported_word(raw: &Value, error: &FieldError) -> Option<String> {
+    let word = field_path::get(raw, &error.field)?.as_str()?;
+    let (_, listed) = error.message.split_once("supported values: ")?;
+    let listed: Vec<&str> = listed.split('"').skip(1).step_by(2).collect();
+    let nearest = similar::nearest(word, listed.iter().copied());
+    let meant = nearest.or_else(|| listed.first().copied())?;
+    (error.reason == Reason::NotSupported).then(|| meant.to_owned())
 }
 
 /// What is wrong with the type of a value, with the value itself: an API server tells only its type.

@@ -47,6 +47,8 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
         let object = step.to_json()["object"].take();
         let json = json!({"object": object, "revisions": revisions, "interventions": records});
         output::print_value(&json, format)?;
+    } else if output == TableFormat::Name {
+        output::print(&format!("{}\n", rollouts::full_name(&step.rollout)))?;
     } else {
         let now = report.plan.now;
         output::print(&history::history(&step.rollout, &revisions, &records, now))?;

@@ -9,7 +9,7 @@ use convoy_api::{Object, ObjectKey};
 use convoy_controllers::live_objects::LiveObjects;
 use convoy_plan::intervention::{Record, recorded};
 use convoy_plan::step::Subresource;
-use convoy_plan::{Action, DIALECTS, Dialect, Intervention, Step, Verdict, Write};
+use convoy_plan::{Action, Dialect, Intervention, Write};
 use jiff::Timestamp;
 use serde_json::json;
 
@@ -123,14 +123,7 @@ fn find(
     namespace: Option<&str>,
     target: &Target,
 ) -> Result<(&'static dyn Dialect, ObjectKey)> {
-    let within = |object: &Object| rollouts::is_within(object.key(), namespace);
-    let mut steps = Vec::new();
-    for dialect in DIALECTS {
-        for rollout in dialect.rollouts(&live.world).into_iter().filter(|it| within(it)) {
-            let step = Step::new(dialect.name(), rollout, Verdict::Held);
-            steps.extend(rollouts::is_rollout(&step).then_some(step));
-        }
-    }
+    let steps = rollouts::undecided(&live.world, namespace);
     let found = target.find(&steps.iter().collect::<Vec<_>>())?;
     Ok((rollouts::dialect_of(found), found.rollout.clone()))
 }

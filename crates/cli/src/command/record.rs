@@ -17,7 +17,7 @@ use crate::output::{self, Format};
 ///
 /// Prints one List: rollouts of the supported kinds, their pods, nodes, policies and budgets, in all
 /// namespaces. Secrets are left out, as are managed fields and the copies that kubectl keeps of
-/// applied manifests.
+/// applied manifests. Secrets within snapshots and works have their keys without the values.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Output format
@@ -37,7 +37,7 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
     let Args { output: format, cluster } = args;
     let cluster = cluster.connect()?;
     let kinds = recorded_kinds();
-    let live = cluster.wait(live_objects::list(cluster.client(), &kinds))?;
+    let live = cluster.wait(live_objects::list(cluster.client(), &kinds, None))?;
     warn(&live.unread);
     let items: Vec<Value> = live.world.iter().map(recorded).collect();
     let list = json!({"apiVersion": "v1", "kind": "List", "items": items});
@@ -57,5 +57,69 @@ fn recorded(object: &Object) -> Value {
             annotations.shift_remove(LAST_APPLIED);
         }
     }
+    blank_secrets(&mut raw);
     raw
+}
+
+/// Empties the Secrets that snapshots, works and the like carry to clusters. Their keys stay: what is
+/// applied has them.
+fn blank_secrets(value: &mut Value) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(blank_secrets),
+        Value::Object(fields) => {
+            let is_secret = fields.get("kind").is_some_and(|kind| kind == "Secret")
+                && fields.get("apiVersion").is_some_and(|version| version == "v1");
+            for (name, field) in fields.iter_mut() {
+                match field {
+                    Value::Object(content)
+                        if is_secret && matches!(name.as_str(), "data" | "stringData") =>
+                    {
+                        content.values_mut().for_each(|value| *value = "".into());
+                    }
+                    field => blank_secrets(field),
+                }
+            }
+            let metadata = fields.get_mut("metadata").filter(|_| is_secret);
+            if let Some(Value::Object(annotations)) =
+                metadata.and_then(|metadata| metadata.get_mut("annotations"))
+            {
+                annotations.shift_remove(LAST_APPLIED);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use convoy_testkit::object;
+
+    use super::*;
+
+    #[test]
+    fn secrets_on_their_way_to_clusters_are_left_out() {
+        let secret = json!({"apiVersion": "v1", "kind": "Secret",
+            "metadata": {"name": "db", "annotations": {LAST_APPLIED: "hunter2"}},
+            "data": {"password": "hunter2"}, "stringData": {"token": "hunter2"}});
+        let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"},
+            "data": {"port": "80"}});
+        let snapshot = object(
+            "placement.kubernetes-fleet.io/v1beta1",
+            "ClusterResourceSnapshot",
+            "shop-0-snapshot",
+        )
+        .spec(json!({"selectedResources": [secret, map]}));
+        let envelope = object("placement.kubernetes-fleet.io/v1beta1", "ResourceEnvelope", "e")
+            .with("/data", json!({"db.yaml": secret}));
+        let work = object("work.open-cluster-management.io/v1", "ManifestWork", "w")
+            .spec(json!({"workload": {"manifests": [secret]}}));
+        for builder in [snapshot, envelope, work] {
+            let text = recorded(&builder.build()).to_string();
+            assert!(!text.contains("hunter2"), "{text}");
+            assert!(text.contains(r#""password":"""#), "{text}");
+        }
+        let snapshot =
+            recorded(&object("v1", "ConfigMap", "c").with("/data", json!({"port": "80"})).build());
+        assert_eq!(snapshot["data"]["port"], "80");
+    }
 }

@@ -133,14 +133,14 @@ fn add(found: &mut Vec<Diagnostic>, more: Vec<Diagnostic>) {
         let worst = told.entry((&one.key, &one.field)).or_insert(one.severity);
         *worst = one.severity.min(*worst);
     }
-    // An error about a part says more than one about the whole.
+    // What is said about a part says more than what is said about the whole.
     let has_part = |one: &Diagnostic| {
         let parts = told.range((&one.key, one.field.as_str())..);
         let mut parts = parts.take_while(|((key, field), _)| {
             **key == one.key && field.starts_with(one.field.as_str())
         });
         parts.any(|((_, field), worst)| {
-            *worst == Severity::Error && is_within(field, &one.field) && !one.field.is_empty()
+            *worst <= one.severity && is_within(field, &one.field) && !one.field.is_empty()
         })
     };
     let is_new = |one: &Diagnostic| {

@@ -127,6 +127,9 @@ fn print_rollouts(report: &Report, steps: Vec<&Step>, output: TableFormat) -> Re
     if let Some(format) = output.document() {
         return output::print_value(&to_json(report, &answers), format);
     }
+    if output == TableFormat::Name {
+        return print_names(&answers);
+    }
     if answers.is_empty() {
         return output::print("nothing waits: every rollout is done\n");
     }
@@ -135,13 +138,23 @@ fn print_rollouts(report: &Report, steps: Vec<&Step>, output: TableFormat) -> Re
     output::print(&text.join("\n"))
 }
 
+/// The rollouts that hold what was asked about.
+fn print_names(answers: &[RolloutCauses<'_>]) -> Result<()> {
+    let name = |answer: &RolloutCauses<'_>| rollouts::full_name(&answer.step.rollout);
+    output::print(&output::lines(&answers.iter().map(name).collect::<Vec<_>>()))
+}
+
 fn print_member(report: &Report, noun: &str, name: &str, output: TableFormat) -> Result<()> {
     let answers = about_member(report, noun, name);
     if let Some(format) = output.document() {
         return output::print_value(&to_json(report, &answers), format);
     }
     if answers.is_empty() {
-        return output::print(&unheld(report, noun, name)?);
+        let unheld = unheld(report, noun, name)?;
+        return if output == TableFormat::Name { Ok(()) } else { output::print(&unheld) };
+    }
+    if output == TableFormat::Name {
+        return print_names(&answers);
     }
     let mut text = Vec::new();
     for RolloutCauses { step, causes } in &answers {

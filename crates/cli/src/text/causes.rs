@@ -116,7 +116,26 @@ fn wrapped(names: &[&SmolStr], width: usize) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use convoy_plan::{Hold, HoldReason, Verdict, explanation};
+    use convoy_testkit::object;
+
     use super::*;
+
+    /// No objects give rise to it.
+    #[test]
+    fn a_defect_says_whom_to_tell() {
+        let rollout = object("skyhook.nvidia.com/v1alpha1", "Skyhook", "a").build();
+        let mut step = Step::new("skyhook", &rollout, Verdict::Stopped);
+        let panic = "index out of bounds".to_owned();
+        step.holds.push(Hold::of_rollout(HoldReason::PlanFailed { panic }));
+        let steps = [step];
+        let causes = explanation::of_rollout(&steps, &steps[0]);
+        let text = of_rollout(&steps[0], &causes, Timestamp::UNIX_EPOCH);
+        let told =
+            "planning failed (index out of bounds); this is a defect in Convoy: please report";
+        assert!(text.contains(told), "{text}");
+        assert!(text.contains("the defect is fixed"), "{text}");
+    }
 
     #[test]
     fn every_name_is_printed() {

@@ -112,17 +112,6 @@ fn a_build_says_what_it_is() {
 }
 
 #[test]
-fn every_shell_has_its_completions() {
-    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
-        let run = binary::run_in(Path::new("."), &["completions", shell]);
-        assert_eq!(run.code, Some(0), "{shell}");
-        for command in ["validate", "get", "status", "why", "approve"] {
-            assert!(run.stdout.contains(command), "{shell}: {command}");
-        }
-    }
-}
-
-#[test]
 fn wrong_usage_exits_with_2() {
     for arguments in [
         vec![],

@@ -4,8 +4,10 @@
 
 mod binary;
 mod compare;
+mod completion;
 mod crds;
 mod daily;
+mod dialects;
 mod examples;
 mod generated;
 mod help;
@@ -15,4 +17,5 @@ mod migrate;
 mod simulate;
 mod validate;
 mod vectors;
+mod why;
 mod words;

@@ -22,7 +22,7 @@ rules:
 ";
 
 /// What a command left behind.
-struct Ran {
+pub(crate) struct Ran {
     code: i32,
     stdout: String,
     stderr: String,
@@ -30,19 +30,24 @@ struct Ran {
 
 impl Ran {
     /// What it printed, which must be a success.
-    fn ok(self) -> String {
+    pub(crate) fn ok(self) -> String {
         assert_eq!(self.code, 0, "{}{}", self.stdout, self.stderr);
         self.stdout
     }
 
+    /// What a person reads of it.
+    pub(crate) fn said(&self) -> &str {
+        self.stderr.strip_prefix("error: ").unwrap_or(&self.stdout)
+    }
+
     /// Its complaint, with which it must have ended.
-    fn refused(self) -> String {
+    pub(crate) fn refused(self) -> String {
         assert_eq!(self.code, 1, "{}{}", self.stdout, self.stderr);
         self.stderr
     }
 }
 
-fn convoy(running: &Running, arguments: &str) -> Ran {
+pub(crate) fn convoy(running: &Running, arguments: &str) -> Ran {
     let mut command = Command::new(env!("CARGO_BIN_EXE_convoy"));
     ran(command.args(split(arguments)).env("KUBECONFIG", &running.kubeconfig))
 }
@@ -56,11 +61,11 @@ fn ran(command: &mut Command) -> Ran {
     }
 }
 
-fn apply(running: &Running, object: &Value) {
+pub(crate) fn apply(running: &Running, object: &Value) {
     running.kubectl_with("apply -f -", &object.to_string());
 }
 
-fn web(image: &str) -> Value {
+pub(crate) fn web(image: &str) -> Value {
     json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": {
         "replicas": 3, "selector": {"matchLabels": {"app": "web"}},
         "template": {"metadata": {"labels": {"app": "web"}},
@@ -193,7 +198,7 @@ fn kubectl_has_it_as_a_plugin(running: &Running, directory: &Path) {
 }
 
 /// A rollout of each dialect on a server where nobody acts on them.
-fn rollouts_of_all_dialects() -> Vec<Value> {
+pub(crate) fn rollouts_of_all_dialects() -> Vec<Value> {
     let class = json!({"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"});
     let fleet = "placement.kubernetes-fleet.io/v1beta1";
     let selector = json!({"group": "", "version": "v1", "kind": "Namespace", "name": "default"});
@@ -303,8 +308,7 @@ fn what_an_api_lacks_is_said(running: &Running) {
     for kind in kinds {
         for verb in verbs {
             let ran = convoy(running, &format!("{verb} {kind} --dry-run"));
-            let said = ran.stderr.strip_prefix("error: ").unwrap_or(ran.stdout.as_str());
-            _ = write!(text, "$ convoy {verb} {kind} --dry-run\n{said}");
+            _ = write!(text, "$ convoy {verb} {kind} --dry-run\n{}", ran.said());
         }
     }
     let golden = format!("{}/tests/golden/daily/interventions.txt", env!("CARGO_MANIFEST_DIR"));

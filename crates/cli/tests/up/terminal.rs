@@ -1,4 +1,5 @@
-//! `convoy demo` on a terminal: what a person sees on the screen, not only what is written to it.
+//! `convoy demo`, `status --watch` and `up` on a terminal: what a person sees on the screen, not only
+//! what is written to it, and what Ctrl-C leaves behind.
 
 use std::io::{Read, Write};
 use std::num::NonZero;
@@ -9,7 +10,9 @@ use std::time::{Duration, Instant};
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
 use vt100::Parser;
 
+use crate::daily::{apply, web};
 use crate::home::CONVOY;
+use crate::running::{Running, command};
 
 /// A demo of one dialect, on a machine that does other things too.
 const DEMO_MAX: Duration = Duration::from_mins(3);
@@ -28,9 +31,14 @@ struct Terminal {
 
 impl Terminal {
     fn demo(directory: &Path, environment: &[(&str, &str)]) -> Self {
+        Self::run(&["demo", "--dialect", "apps"], directory, environment)
+    }
+
+    /// `convoy` with a temporary directory of its own.
+    fn run(arguments: &[&str], directory: &Path, environment: &[(&str, &str)]) -> Self {
         let pair = native_pty_system().openpty(size(24, 100)).unwrap();
         let mut command = CommandBuilder::new(CONVOY);
-        command.args(["demo", "--dialect", "apps"]);
+        command.args(arguments);
         for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "CI"] {
             command.env_remove(name);
         }
@@ -161,4 +169,61 @@ fn control_c_ends_the_demo_and_its_server() {
     assert_eq!(processes_of(directory.path()), [""; 0], "nothing runs on");
     let left: Vec<_> = std::fs::read_dir(directory.path()).unwrap().collect();
     assert!(left.is_empty(), "{left:?}");
+}
+
+/// A rollout that nobody carries out is watched on a terminal of each kind, and given up.
+#[test]
+fn a_watched_rollout_is_left_by_control_c() {
+    let directory = tempfile::tempdir().unwrap();
+    let data = directory.path().join("data");
+    let running = Running::start_as(command(&data).arg("--controllers=none"));
+    apply(&running, &web("example/web:1"));
+    let kubeconfig = running.kubeconfig.to_str().unwrap();
+    let watch = ["status", "web", "--watch"];
+    let end = ["status", "web", "--watch", "--timeout", "2s"];
+    let told = "0 of 3 done, 3 in flight";
+    let mut terminal = Terminal::run(&watch, directory.path(), &[("KUBECONFIG", kubeconfig)]);
+    terminal.read_until(told);
+    terminal.resize(4, 20);
+    terminal.press("\x03");
+    assert_ne!(terminal.end(), 0, "{}", terminal.text());
+    assert!(!terminal.text().contains("\x1b[?25l"), "the cursor stays: {}", terminal.text());
+    let mut terminal = Terminal::run(&end, directory.path(), &[("KUBECONFIG", kubeconfig)]);
+    assert_eq!(terminal.end(), 1, "{}", terminal.text());
+    assert!(terminal.text().contains("\x1b["), "the tree has colors: {}", terminal.text());
+    let plain = [("KUBECONFIG", kubeconfig), ("NO_COLOR", "1")];
+    let mut terminal = Terminal::run(&end, directory.path(), &plain);
+    assert_eq!(terminal.end(), 1, "{}", terminal.text());
+    assert!(terminal.text().contains(told), "{}", terminal.text());
+    assert!(!terminal.text().contains('\x1b'), "{:?}", terminal.text());
+    let piped = running.convoy("status web --watch --timeout 2s");
+    assert!(!piped.stdout.contains(&0x1b), "{:?}", String::from_utf8_lossy(&piped.stdout));
+    let left = processes_of(directory.path());
+    assert!(left.iter().all(|line| line.contains("--data-dir")), "only the server runs: {left:?}");
+}
+
+/// A server in the foreground: an ephemeral one leaves nothing, another one its data only.
+#[test]
+fn control_c_ends_a_server() {
+    for flags in [&["--ephemeral"][..], &[]] {
+        let directory = tempfile::tempdir().unwrap();
+        let home = directory.path().to_str().unwrap();
+        let arguments = [&["up", "--listen", "127.0.0.1:0"], flags].concat();
+        let environment = [("HOME", home), ("XDG_DATA_HOME", "")];
+        let mut terminal = Terminal::run(&arguments, directory.path(), &environment);
+        terminal.read_until("KUBECONFIG");
+        terminal.press("\x03");
+        assert_eq!(terminal.end(), 0, "{}", terminal.text());
+        assert_eq!(processes_of(directory.path()), [""; 0], "nothing runs on");
+        let left = std::fs::read_dir(directory.path()).unwrap().flatten();
+        let left: Vec<String> =
+            left.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+        if flags.is_empty() {
+            assert_eq!(left, [".local"], "its data stay");
+            let data = directory.path().join(".local/share/convoy");
+            assert!(!data.join("convoy.pid").exists(), "nobody takes it for running");
+        } else {
+            assert_eq!(left, [""; 0], "{}", terminal.text());
+        }
+    }
 }

@@ -36,9 +36,9 @@ fn the_smallest_room_decides_and_of_equals_the_first_explains() {
         (
             "a floor",
             5,
-            vec![Limit::floor("minAvailable", 5, 3)],
+            vec![Limit::floor("minAvailable", 5, 3, 0, [""; 0])],
             2,
-            "minAvailable requires 3, and 3 are available",
+            "minAvailable requires 3, and 3 are available; 2 are not",
         ),
     ];
     for (case, wanted, limits, count, told) in cases {
@@ -69,7 +69,8 @@ fn whoever_starts_is_named_to_those_who_wait() {
 
 fn limit() -> impl Strategy<Value = Limit> {
     let slots = (0..12u32, 0..12u32).prop_map(|(in_flight, ceiling)| slots(in_flight, ceiling));
-    let floor = (0..12u32, 0..12u32).prop_map(|(has, needs)| Limit::floor("min", has, needs));
+    let floor =
+        (0..12u32, 0..12u32).prop_map(|(has, needs)| Limit::floor("min", has, needs, 0, [""; 0]));
     let batch = (0..12u32).prop_map(|size| Limit::batch(1, size));
     prop_oneof![slots, floor, batch, Just(Limit::closed(HoldReason::Paused))]
 }
@@ -83,6 +84,19 @@ fn candidates() -> impl Strategy<Value = Vec<Candidate<'static>>> {
         };
         obstacles.into_iter().enumerate().map(candidate).collect()
     })
+}
+
+/// Whoever starts is missing from then on.
+#[test]
+fn a_floor_names_who_is_not_available() {
+    let floor = [Limit::floor("minAvailable", 3, 2, 4, ["down-1", "down-2"])];
+    let admission = admit(vec![Candidate::free("a", 0), Candidate::free("b", 1)], &floor);
+    let told: Vec<String> = admission.holds.iter().map(|(_, hold)| hold.to_string()).collect();
+    let named = "not available: down-1, down-2, a and 2 more";
+    assert_eq!(told, [format!("minAvailable requires 2, and 2 are available; {named}")]);
+    let unnamed = [Limit::floor("minAvailable", 8, 8, 8, [""; 0])];
+    let told = grant(1, &unnamed).hold.map(|hold| hold.to_string());
+    assert_eq!(told.as_deref(), Some("minAvailable requires 8, and 8 are available; 8 are not"));
 }
 
 proptest! {

@@ -1,6 +1,6 @@
 //! What frees whoever is held.
 
-use super::{HoldReason, REPORT_DEFECT};
+use super::HoldReason;
 
 impl HoldReason {
     /// What has to happen, as the end of "is freed when". Empty for members that want nothing.
@@ -51,7 +51,7 @@ impl HoldReason {
             Self::Invalid { fields } => format!("{} is corrected", fields.join(", ")),
             Self::HangsOnRefused { object, .. } => format!("{object} is corrected"),
             Self::NotObserved { .. } => "these objects can be read".to_owned(),
-            Self::PlanFailed { .. } => REPORT_DEFECT.to_owned(),
+            Self::PlanFailed { .. } => "the defect is fixed".to_owned(),
         }
     }
 
@@ -110,7 +110,13 @@ mod tests {
         vec![
             HoldReason::BudgetSpent { limit, in_flight: 1, ceiling: 1, by: by.clone() },
             HoldReason::BudgetSpent { limit, in_flight: 0, ceiling: 0, by: Vec::new() },
-            HoldReason::AvailabilityFloor { limit, available: 1, required: 1 },
+            HoldReason::AvailabilityFloor {
+                limit,
+                available: 1,
+                required: 1,
+                unavailable: 1,
+                by: by.clone(),
+            },
             HoldReason::BatchRunning { batch: 1, unfinished: 1, by },
             HoldReason::BatchFull { batch: 1, size: 1 },
             HoldReason::FailureStop { limit, value: 1, failures: 1, remedy: "look" },

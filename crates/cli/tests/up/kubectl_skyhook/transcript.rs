@@ -332,7 +332,7 @@ fn names_of_objects_complete_command_lines() {
 /// The script of bash, as bash runs it.
 fn bash_completes(directory: &Path, running: &Running) {
     let script = "eval \"$(skyhook completion bash)\"; COMP_WORDS=(skyhook pause un); \
-                  COMP_CWORD=2; _skyhook; echo \"${COMPREPLY[@]}\"";
+                  COMP_LINE='skyhook pause un'; COMP_POINT=16; COMP_CWORD=2; _skyhook; echo \"${COMPREPLY[@]}\"";
     let path = format!("{}:{}", directory.display(), std::env::var("PATH").unwrap_or_default());
     let mut bash = Command::new("bash");
     bash.args(["-c", script]).env("PATH", path).env("KUBECONFIG", &running.kubeconfig);

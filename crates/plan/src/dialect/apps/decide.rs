@@ -158,7 +158,8 @@ impl DeploymentDecision<'_> {
     fn serving_limit(&self) -> Limit {
         let required = self.deployment.replicas - self.deployment.may_be_missing();
         let available: i64 = self.sets.iter().map(OwnedSet::wanted_available).sum();
-        Limit::floor("maxUnavailable", number(available), number(required))
+        let missing = number(self.deployment.replicas - available);
+        Limit::floor("maxUnavailable", number(available), number(required), missing, [""; 0])
     }
 
     /// maxSurge. A size is what is asked for; the promise is about pods, so those that shrunk

@@ -24,7 +24,7 @@ pub(super) fn findings(object: &Object) -> Vec<Diagnostic> {
     }
     let mistyped = misfits.errors.iter().map(|misfit| {
         let Misfit { field, wants_text, .. } = misfit;
-        Mistyped { field: field.clone(), wants_text: *wants_text }
+        Mistyped { field: field.clone(), wants_text: *wants_text, meant: None }
     });
     let mistyped: Vec<Mistyped> = mistyped.collect();
     let unreadable: Vec<String> = mistyped.iter().map(|it| it.field.clone()).collect();

@@ -54,7 +54,9 @@ pub(crate) fn removal_limits(groups: &Groups<'_>) -> Vec<Limit> {
         _ if counts.target == 0 => Vec::new(),
         Some(required) => {
             let available = counts.ready.saturating_sub(counts.leaving);
-            vec![Limit::floor(MAX_UNAVAILABLE, available, required)]
+            let missing = counts.missing();
+            let by = unavailable(groups, missing);
+            vec![Limit::floor(MAX_UNAVAILABLE, available, required, missing, by)]
         }
         // More may be unavailable than are wanted: there is no floor, but slots are.
         None => vec![Limit::slots(
@@ -116,7 +118,8 @@ pub(crate) fn eviction_limits(
         }
         Some(DisruptionBudget::MinAvailable { share, .. }) => {
             let required = share.resolve(standing.wanted, Rounding::Up);
-            vec![Limit::floor("minAvailable", standing.available, required)]
+            let (missing, by) = (standing.in_flight(), standing.unavailable.iter().copied());
+            vec![Limit::floor("minAvailable", standing.available, required, missing, by)]
         }
         Some(DisruptionBudget::NotForPickAll { name }) => closed(format!(
             "disruption budget {name} uses a percentage or maxUnavailable, which cannot be \

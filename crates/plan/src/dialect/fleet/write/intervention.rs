@@ -59,6 +59,11 @@ fn of_placement(
                 .to_owned()
         }
         Intervention::Approve { .. } => format!("approvals belong to its {run}s: approve one"),
+        // Evictions are of placements without a namespace.
+        Intervention::Reset if !placement.namespace().is_empty() => {
+            "it keeps no progress to forget: member agents apply what it places again by themselves"
+                .to_owned()
+        }
         Intervention::Reset => "it keeps no progress to forget: evict a cluster with a \
              ClusterResourcePlacementEviction to place it again"
             .to_owned(),

@@ -75,6 +75,23 @@ fn skyhooks_are_refused_in_the_words_of_the_api() {
     assert_eq!(errors("Skyhook", package(json!({"dependsOn": {}}))), "");
 }
 
+/// It is read as the word that was meant.
+#[test]
+fn a_word_that_the_api_does_not_have_hides_nothing_else() {
+    let package = json!({"version": "1.2.3", "image": "x", "interrupt": {"type": "rebot"}});
+    let other = json!({"version": "1.2.3", "image": "x", "dependsOn": {"milkshake": "1.2.3"}});
+    let found = errors(
+        "Skyhook",
+        json!({"interruptionBudget": {"percent": 1, "count": 1},
+            "packages": {"driver": package, "other": other}}),
+    );
+    let word = r#"spec.packages.driver.interrupt.type: Unsupported value: "rebot": "#;
+    for expected in [word, "both percent and count", "missing: [milkshake|1.2.3]"] {
+        assert!(found.contains(expected), "{found:?} lacks {expected:?}");
+    }
+    assert_eq!(found.matches("interrupt.type").count(), 1, "{found}");
+}
+
 #[test]
 fn a_name_that_no_annotation_key_can_hold_is_refused() {
     let found = |length: usize| {
