@@ -1,20 +1,17 @@
 //! Grafana's dashboards and Prometheus' alerts of Convoy, as files of the Helm chart. Tests compare
 //! every expression with the metrics that the code registers, and every alert with its section of
-//! the guide. `cargo xtask monitoring` asks a real Prometheus.
+//! the guide. Tests of the command line ask a real Prometheus (`crates/cli/tests/up/monitoring.rs`).
 
 mod alerts;
 mod dashboards;
 #[cfg(test)]
 mod expression;
-mod live;
 #[cfg(test)]
 mod names;
 mod panel;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-
-pub(crate) use live::{Settings, run};
 
 /// The files of the chart that this module generates, by their path in the repository.
 pub(crate) fn files() -> BTreeMap<PathBuf, String> {
@@ -85,7 +82,8 @@ mod tests {
             guide.lines().filter_map(|line| line.strip_prefix("### ")).collect();
         let alerts: Vec<&str> = alerts::ALL.iter().map(|alert| alert.name).collect();
         assert_eq!(sections, alerts);
-        let cases = fs::read_to_string(root().join("xtask/monitoring/alerts.test.yaml"));
+        let cases =
+            fs::read_to_string(root().join("crates/cli/tests/up/monitoring/alerts.test.yaml"));
         let cases = cases.expect("the cases are there");
         for name in alerts {
             let fires = format!("ALERTS{{alertname=\"{name}\",alertstate=\"firing\",severity");

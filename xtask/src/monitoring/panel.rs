@@ -138,6 +138,7 @@ impl Panel {
 }
 
 impl Dashboard {
+    #[cfg(test)]
     pub(crate) fn panels(&self) -> impl Iterator<Item = &Panel> {
         self.rows.iter().flat_map(|row| &row.panels)
     }

@@ -1,7 +1,9 @@
 //! The Helm chart of `deploy/chart`, installed by the real Helm on a real API server, with
 //! `convoy` run as the chart's Deployments say, under the accounts that the chart makes.
 
+mod permissions;
 mod values;
+mod watched;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -142,9 +144,12 @@ fn one_object_of_each_dialect_rolls_out_and_outlives_the_release() {
     helm.run(&format!(
         "install {AGENT} {path} -n {AGENT} --create-namespace --set {agent},crds.install=false"
     ));
+    // Convoy creates a Lease that is gone.
+    access.kubectl(&format!("delete lease {AGENT} -n {AGENT}"));
     let account = site.register();
     let hub_kubeconfig = format!("--hub-kubeconfig={}", account.display());
     let (_agent, agent_metrics) = site.run(AGENT, AGENT, &[&hub_kubeconfig]);
+    let mut watched = site.watch(&[("convoy", WITHIN, metrics), (AGENT, AGENT, agent_metrics)]);
     let each = std::fs::read_to_string(here("chart/each.yaml")).unwrap();
     access.kubectl_with("apply -f -", &each);
     for done in [
@@ -161,7 +166,10 @@ fn one_object_of_each_dialect_rolls_out_and_outlives_the_release() {
         let text = scrape(port);
         assert!(!text.contains(r#"code="403""#), "a permission is missing: {text}");
     }
-    permissions_are_those_that_are_used(&site);
+    watched.has_series_of_each_dialect();
+    site.places_every_kind();
+    renews_its_certificate(access);
+    site.permissions_are_those_that_are_used();
     upgrades_and_goes_back(&site, &path.to_string());
     uninstalls(&site, hub);
 }
@@ -177,6 +185,7 @@ fn upgrades_from_the_release_before(site: &Site, chart: &str) {
     assert!(access.get(placements)["spec"]["names"]["shortNames"].is_null());
     let policy = json!({"apiVersion": "skyhook.nvidia.com/v1alpha1", "kind": "DeploymentPolicy",
         "metadata": {"name": "kept"}, "spec": {"default": {"budget": {"count": 1}}}});
+    access.kubectl("wait --for=condition=established crd --all --timeout=60s");
     access.kubectl_with("apply -f -", &policy.to_string());
     let uid = site.uid(DEFINITION);
     helm.run(&format!("upgrade convoy {chart} -n {WITHIN} --set {ALL}"));
@@ -186,54 +195,12 @@ fn upgrades_from_the_release_before(site: &Site, chart: &str) {
     access.until(placements, is_served);
 }
 
-/// The API server refused no request of the accounts, and every kind that they may watch is watched.
-fn permissions_are_those_that_are_used(site: &Site) {
-    let mut used = BTreeSet::new();
-    for request in site.log.requests() {
-        let accounts = [WITHIN, AGENT].map(|within| format!("system:serviceaccount:{within}:"));
-        if accounts.iter().any(|account| request.user.starts_with(account)) {
-            assert_ne!(request.code, 403, "{request:?}");
-            used.insert((request.verb, request.group, request.resource));
-        }
-    }
-    // These two are what the hub grants to agents, and what users may select.
-    let has_other_reasons = |name: &str| {
-        ["-granted", "-members", "-selected", "-placed"].iter().any(|end| name.ends_with(end))
-    };
-    let roles = site.access.get("clusterroles -l app.kubernetes.io/name=convoy");
-    let roles = roles["items"].as_array().unwrap().iter();
-    let mut idle = Vec::new();
-    for role in roles.filter(|role| !has_other_reasons(role["metadata"]["name"].as_str().unwrap()))
-    {
-        for permission in permissions(&role["rules"]) {
-            let is_read = ["list", "watch"].contains(&permission.0.as_str());
-            assert!(!is_read || used.contains(&permission), "nobody takes {permission:?}");
-            if !used.contains(&permission) {
-                idle.push(format!("{} {} {}", permission.0, permission.1, permission.2));
-            }
-        }
-    }
-    // Whether decisions take the others is a test of the simulations.
-    eprintln!("not used here: {}", idle.join(", "));
-}
-
-/// Verb, group and resource of everything that rules without names of objects allow.
-fn permissions(rules: &Value) -> BTreeSet<(String, String, String)> {
-    let words = |value: &Value| -> Vec<String> {
-        let words = value.as_array().into_iter().flatten();
-        words.map(|word| word.as_str().unwrap().to_owned()).collect()
-    };
-    let mut all = BTreeSet::new();
-    let rules = rules.as_array().unwrap().iter();
-    for rule in rules.filter(|rule| rule["resourceNames"].is_null()) {
-        for verb in words(&rule["verbs"]) {
-            for group in words(&rule["apiGroups"]) {
-                let of = |resource| (verb.clone(), group.clone(), resource);
-                all.extend(words(&rule["resources"]).into_iter().map(of));
-            }
-        }
-    }
-    all
+/// An earlier expiration in the annotation forces a renewal.
+fn renews_its_certificate(access: &Access) {
+    const EXPIRATION: &str = "skyhook.nvidia.com/expiration";
+    let (secret, past) = (format!("secret webhook-cert -n {WITHIN}"), "2020-01-01T00:00:00Z");
+    access.kubectl(&format!("annotate {secret} --overwrite {EXPIRATION}={past}"));
+    access.until(&secret, |secret| secret["metadata"]["annotations"][EXPIRATION] != past);
 }
 
 /// Other values reach the Deployment, and what Convoy has filled in stays.

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use convoy_api::GroupKind;
 use convoy_plan::Dialect;
 use convoy_plan::dialect::apps::Deployments;
 use convoy_plan::dialect::fleet::Hub;
@@ -114,16 +115,18 @@ fn compare(access: &Access, role: &str, watches: &[Watch]) {
             watched.extend(whole.map(|name| format!("{group}/{name}")));
         }
     }
-    let named = watches.iter().map(|watch| {
-        let name = watch.kind.kind.to_lowercase();
-        let plural = match name.strip_suffix('y') {
-            Some(stem) => format!("{stem}ies"),
-            None if name.ends_with('s') => format!("{name}es"),
-            None => format!("{name}s"),
-        };
-        format!("{}/{plural}", watch.kind.group)
-    });
+    let named = watches.iter().map(|watch| format!("{}/{}", watch.kind.group, plural(&watch.kind)));
     assert_eq!(watched, named.collect());
+}
+
+/// The name of a kind in paths and rules.
+pub(crate) fn plural(kind: &GroupKind) -> String {
+    let name = kind.kind.to_lowercase();
+    match name.strip_suffix('y') {
+        Some(stem) => format!("{stem}ies"),
+        None if name.ends_with('s') => format!("{name}es"),
+        None => format!("{name}s"),
+    }
 }
 
 #[test]
