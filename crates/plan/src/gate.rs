@@ -88,14 +88,17 @@ impl Limit {
     /// One more has started, whose name is `name`.
     fn spend(&mut self, name: &str) {
         self.room = self.room.saturating_sub(1);
+        let name = std::iter::once(name);
         match &mut self.full {
             Full::Reason(_) => {}
-            Full::Floor { available, .. } => *available = available.saturating_sub(1),
+            Full::Floor { available, unavailable, by, .. } => {
+                *available = available.saturating_sub(1);
+                *unavailable = unavailable.saturating_add(1);
+                extend(by, name);
+            }
             Full::Slots { in_flight, by, .. } => {
                 *in_flight = in_flight.saturating_add(1);
-                if by.len() < NAMED && !by.iter().any(|known| known == name) {
-                    by.push(SmolStr::new(name));
-                }
+                extend(by, name);
             }
         }
     }
