@@ -1,4 +1,4 @@
-//! A real Prometheus that finds the pods of installed charts as their ServiceMonitors say.
+//! A real Prometheus that finds the pods of installed charts as their `ServiceMonitors` say.
 
 use std::path::Path;
 
@@ -34,7 +34,7 @@ fn service_monitor(name: &str, within: &str) -> Value {
     monitors.next().unwrap()
 }
 
-/// The operator's translation of a ServiceMonitor: the Services with these labels, their ports of
+/// The operator's translation of a `ServiceMonitor`: the Services with these labels, their ports of
 /// this name, and every address behind them.
 fn job(monitor: &Value, within: &str, kubeconfig: &Path, port: u16) -> Value {
     let keep = |label: &str, value: &Value| {
