@@ -169,27 +169,12 @@ pub(crate) const REPORT_DEFECT: &str =
 impl fmt::Display for HoldReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::BudgetSpent { limit, in_flight, ceiling, by } if in_flight > ceiling => {
-                write!(f, "{limit} allows {ceiling}, but {in_flight} are in use")?;
-                named(f, " by ", by, *in_flight)
-            }
-            Self::BudgetSpent { limit, ceiling: 0, .. } => write!(f, "{limit} is 0"),
             Self::BudgetSpent { limit, in_flight, ceiling, by } => {
-                write!(f, "{in_flight} of {ceiling} slots of {limit} in use")?;
-                named(f, " by ", by, *in_flight)
+                spent(f, limit, *in_flight, *ceiling, by)
             }
             Self::AvailabilityFloor { limit, available, required, unavailable, by } => {
-                let verb = |count: u32| if count == 1 { "is" } else { "are" };
-                write!(
-                    f,
-                    "{limit} requires {required}, and {available} {} available",
-                    verb(*available)
-                )?;
-                match (*unavailable, by.is_empty()) {
-                    (0, _) => Ok(()),
-                    (count, true) => write!(f, "; {count} {} not", verb(count)),
-                    (count, false) => named(f, "; not available: ", by, count),
-                }
+                floor(f, limit, *available, *required)?;
+                unavailable_beside(f, *unavailable, by)
             }
             Self::BatchRunning { batch, unfinished, by } => {
                 write!(f, "batch {batch} is still running, {unfinished} unfinished")?;
@@ -238,6 +223,40 @@ impl fmt::Display for HoldReason {
             Self::PlanFailed { panic } => write!(f, "planning failed ({panic}); {REPORT_DEFECT}"),
         }
     }
+}
+
+fn spent(
+    f: &mut fmt::Formatter<'_>,
+    limit: &str,
+    in_flight: u32,
+    ceiling: u32,
+    by: &[SmolStr],
+) -> fmt::Result {
+    match ceiling {
+        _ if in_flight > ceiling => {
+            write!(f, "{limit} allows {ceiling}, but {in_flight} are in use")?;
+        }
+        0 => return write!(f, "{limit} is 0"),
+        _ => write!(f, "{in_flight} of {ceiling} slots of {limit} in use")?,
+    }
+    named(f, " by ", by, in_flight)
+}
+
+fn floor(f: &mut fmt::Formatter<'_>, limit: &str, available: u32, required: u32) -> fmt::Result {
+    write!(f, "{limit} requires {required}, and {available} {} available", are(available))
+}
+
+/// Whoever is not available, in the sentence about those who are.
+fn unavailable_beside(f: &mut fmt::Formatter<'_>, count: u32, names: &[SmolStr]) -> fmt::Result {
+    match (count, names.is_empty()) {
+        (0, _) => Ok(()),
+        (count, true) => write!(f, "; {count} {} not", are(count)),
+        (count, false) => named(f, "; not available: ", names, count),
+    }
+}
+
+fn are(count: u32) -> &'static str {
+    if count == 1 { "is" } else { "are" }
 }
 
 fn unobserved(f: &mut fmt::Formatter<'_>, cluster: &str, kind: &str, detail: &str) -> fmt::Result {

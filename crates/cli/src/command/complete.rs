@@ -217,22 +217,22 @@ mod tests {
         named(&CommandLine::read(&command, &words))
     }
 
-    fn rollout(kind: Option<&str>) -> Option<Named> {
-        Some(Named::Rollout(kind.map(str::to_owned)))
+    fn rollout(kind: Option<&str>) -> Named {
+        Named::Rollout(kind.map(str::to_owned))
     }
 
     #[test]
     fn names_stand_where_rollouts_and_members_are_meant() {
         for command in NAMING {
-            assert_eq!(at(&format!("{command} ")), rollout(None), "{command}");
-            assert_eq!(at(&format!("{command} -n shop deploy ")), rollout(Some("deploy")));
+            assert_eq!(at(&format!("{command} ")), Some(rollout(None)), "{command}");
+            assert_eq!(at(&format!("{command} -n shop deploy ")), Some(rollout(Some("deploy"))));
             assert_eq!(at(&format!("{command} --context ")), Some(Named::Context));
             assert_eq!(at(&format!("{command} -n ")), Some(Named::Namespace));
             assert_eq!(at(&format!("{command} a b ")), None);
         }
         assert_eq!(at("why node "), Some(Named::Member("node".to_owned())));
-        assert_eq!(at("status node "), rollout(Some("node")));
-        assert_eq!(at("pause --reason 'x' "), rollout(None));
+        assert_eq!(at("status node "), Some(rollout(Some("node"))));
+        assert_eq!(at("pause --reason 'x' "), Some(rollout(None)));
         assert_eq!(at("clusters delete a b"), Some(Named::LogicalCluster));
         for line in ["", "pau", "get -", "get -o ", "plan -f ", "up ", "pause --reason "] {
             assert_eq!(at(line), None, "{line:?}");

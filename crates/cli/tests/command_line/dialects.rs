@@ -167,7 +167,7 @@ spec: {identity: {kind: User, name: eu-1, apiGroup: ""}, heartbeatPeriodSeconds:
     ),
     (
         "apps",
-        r#"apiVersion: apps/v1
+        r"apiVersion: apps/v1
 kind: Deployment
 metadata: {name: web}
 spec:
@@ -179,7 +179,7 @@ spec:
     metadata: {labels: {app: wob}}
     spec:
       containers: [{name: web, image: example/web, imagePullPolicy: Allways}]
-"#,
+",
     ),
     (
         "karpenter",

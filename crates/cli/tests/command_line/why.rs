@@ -100,7 +100,7 @@ fn twins() -> String {
 }
 
 /// A ReplicaSet that cannot be counted, so that its Deployment must not go on.
-const REFUSED: &str = r#"apiVersion: apps/v1
+const REFUSED: &str = r"apiVersion: apps/v1
 kind: Deployment
 metadata: {name: web, uid: u1, generation: 1}
 spec:
@@ -119,4 +119,4 @@ spec:
   replicas: -2
   selector: {matchLabels: {app: web}}
   template: {metadata: {labels: {app: web}}, spec: {containers: [{name: c, image: a}]}}
-"#;
+";
