@@ -214,7 +214,9 @@ pub fn is_full(limits: &[Limit]) -> bool {
 /// Makes `limits` what they are once the member called `name` has started, so that the next one is
 /// asked about under what is left of them.
 pub(crate) fn spend(limits: &mut [Limit], name: &str) {
-    limits.iter_mut().for_each(|limit| limit.spend(name));
+    for limit in limits {
+        limit.spend(name);
+    }
 }
 
 /// How many of `wanted` start under `limits`, and what the others are told.

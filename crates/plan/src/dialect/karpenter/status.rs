@@ -75,7 +75,9 @@ pub(crate) fn capacity<'m, 'w: 'm>(
         match member.node.map(|node| node.facts) {
             None => sum.add(of_claim),
             Some(NodeFacts { is_initialized: true, capacity, .. }) => {
-                capacity.iter().for_each(|capacity| sum.add(capacity));
+                if let Some(capacity) = capacity {
+                    sum.add(capacity);
+                }
             }
             Some(NodeFacts { capacity, .. }) => {
                 let mut filled = capacity.clone().unwrap_or_default();
