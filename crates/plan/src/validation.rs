@@ -27,6 +27,19 @@ pub(crate) fn schema_and(
     object: &Object,
     rules: impl FnOnce(&Object) -> Vec<Diagnostic>,
 ) -> Vec<Diagnostic> {
+    let Reviewed { mut found, mut mistyped, unreadable } = reviewed(object);
+    mistyped.retain(|mistyped| mistyped.meant.is_none());
+    let readable = mending::mended(object, &mistyped);
+    found.extend(beside(&unreadable, rules(&readable)));
+    found
+}
+
+/// The same for rules that read types which cannot hold a word that the API does not have: they read
+/// the word that was meant.
+pub(crate) fn schema_and_as_meant(
+    object: &Object,
+    rules: impl FnOnce(&Object) -> Vec<Diagnostic>,
+) -> Vec<Diagnostic> {
     let Reviewed { mut found, mistyped, unreadable } = reviewed(object);
     let readable = mending::mended(object, &mistyped);
     let mut more = beside(&unreadable, rules(&readable));

@@ -31,7 +31,7 @@ pub(super) enum Moment {
 
 /// Findings about one object: the schema's own first, then the rules in the order of the API.
 pub(super) fn validate(world: &World, object: &Object, moment: Moment) -> Vec<Diagnostic> {
-    validation::schema_and(object, |object| {
+    validation::schema_and_as_meant(object, |object| {
         if *object.kind() == DEPLOYMENT_POLICY {
             policy::errors(object)
         } else {
