@@ -27,7 +27,7 @@ pub(crate) fn promtool() -> &'static Path {
 pub(crate) struct Prometheus {
     child: Child,
     expressions: ChildStdin,
-    answers: BufReader<ChildStdout>,
+    results: BufReader<ChildStdout>,
     directory: tempfile::TempDir,
 }
 
@@ -38,7 +38,7 @@ pub(crate) struct Sample {
 }
 
 #[derive(Deserialize)]
-struct Answer {
+struct QueryResult {
     samples: Option<Vec<Sample>>,
     error: Option<String>,
 }
@@ -57,20 +57,21 @@ impl Prometheus {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log);
         let mut child = command.spawn().unwrap();
         let (input, output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
-        Self { child, expressions: input, answers: BufReader::new(output), directory }
+        Self { child, expressions: input, results: BufReader::new(output), directory }
     }
 
     /// The series that an expression gives now.
     pub(crate) fn query(&mut self, expr: &str) -> Vec<Sample> {
         let mut line = String::new();
         let asked = writeln!(self.expressions, "{expr}");
-        let answered = asked.and_then(|()| self.answers.read_line(&mut line));
-        let answer: Option<Answer> = answered.ok().and_then(|_| serde_json::from_str(&line).ok());
-        let answer = answer.unwrap_or_else(|| panic!("Prometheus has ended: {}", self.log()));
-        if let Some(error) = answer.error {
+        let received = asked.and_then(|()| self.results.read_line(&mut line));
+        let result: Option<QueryResult> =
+            received.ok().and_then(|_| serde_json::from_str(&line).ok());
+        let result = result.unwrap_or_else(|| panic!("Prometheus has ended: {}", self.log()));
+        if let Some(error) = result.error {
             panic!("{expr}: {error}");
         }
-        answer.samples.unwrap_or_default()
+        result.samples.unwrap_or_default()
     }
 
     /// The same, once there is a series.
