@@ -27,11 +27,9 @@ pub(crate) fn schema_and(
     object: &Object,
     rules: impl FnOnce(&Object) -> Vec<Diagnostic>,
 ) -> Vec<Diagnostic> {
-    let Reviewed { mut found, mut mistyped, unreadable } = reviewed(object);
-    mistyped.retain(|mistyped| mistyped.meant.is_none());
-    let readable = mending::mended(object, &mistyped);
-    found.extend(beside(&unreadable, rules(&readable)));
-    found
+    let mut reviewed = reviewed(object);
+    reviewed.mistyped.retain(|mistyped| mistyped.meant.is_none());
+    with_rules(object, reviewed, rules)
 }
 
 /// The same for rules that read types which cannot hold a word that the API does not have: they read
@@ -40,7 +38,15 @@ pub(crate) fn schema_and_as_meant(
     object: &Object,
     rules: impl FnOnce(&Object) -> Vec<Diagnostic>,
 ) -> Vec<Diagnostic> {
-    let Reviewed { mut found, mistyped, unreadable } = reviewed(object);
+    with_rules(object, reviewed(object), rules)
+}
+
+fn with_rules(
+    object: &Object,
+    reviewed: Reviewed,
+    rules: impl FnOnce(&Object) -> Vec<Diagnostic>,
+) -> Vec<Diagnostic> {
+    let Reviewed { mut found, mistyped, unreadable } = reviewed;
     let readable = mending::mended(object, &mistyped);
     let mut more = beside(&unreadable, rules(&readable));
     // The word that is read instead is nobody's.
@@ -121,11 +127,8 @@ fn by_schema(object: &Object, schema: &schema::Schema) -> Reviewed {
 /// For a word that is none of those that a schema lists: the nearest of these, or the first.
 fn supported_word(raw: &Value, error: &FieldError) -> Option<String> {
     let word = field_path::get(raw, &error.field)?.as_str()?;
-    let (_, listed) = error.message.split_once("supported values: ")?;
-    let listed: Vec<&str> = listed.split('"').skip(1).step_by(2).collect();
-    let nearest = similar::nearest(word, listed.iter().copied());
-    let meant = nearest.or_else(|| listed.first().copied())?;
-    (error.reason == Reason::NotSupported).then(|| meant.to_owned())
+    let listed = || error.supported.iter().map(AsRef::as_ref);
+    similar::nearest(word, listed()).or_else(|| listed().next()).map(str::to_owned)
 }
 
 /// What is wrong with the type of a value, with the value itself: an API server tells only its type.

@@ -19,6 +19,8 @@ pub struct FieldError {
     pub unratcheted: bool,
     /// What the schema wants of a value that is of another type, or of another format.
     pub wanted: Option<Box<str>>,
+    /// The words that the schema lists, where the value is none of them.
+    pub supported: Vec<Box<str>>,
 }
 
 /// The cause that an API server gives for a field error.
@@ -73,7 +75,8 @@ impl Reason {
 impl FieldError {
     /// An error in words of its own.
     pub fn new(field: String, message: String, reason: Reason) -> Self {
-        Self { field, message, reason, detached: false, unratcheted: false, wanted: None }
+        let (wanted, supported) = (None, Vec::new());
+        Self { field, message, reason, detached: false, unratcheted: false, wanted, supported }
     }
 
     /// An error that shows the value at fault.

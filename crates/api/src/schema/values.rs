@@ -230,7 +230,9 @@ fn check_allowed(node: &Node, value: &Value, path: &str, checked: &mut Checked) 
         other => go::quoted(&other.to_string()),
     });
     let detail = format!("supported values: {}", allowed.collect::<Vec<_>>().join(", "));
-    checked.error(FieldError::about(Reason::NotSupported, path, value, &detail));
+    let supported = node.allowed.iter().filter_map(Value::as_str).map(Box::from).collect();
+    let error = FieldError::about(Reason::NotSupported, path, value, &detail);
+    checked.error(FieldError { supported, ..error });
 }
 
 fn check_fields(node: &Node, fields: &Map<String, Value>, path: &str, checked: &mut Checked) {
