@@ -6,6 +6,7 @@
 //! beside it are the concepts they share.
 
 pub mod admission;
+mod ascending;
 pub mod availability;
 pub mod budget;
 mod built_in_kind;

@@ -16,6 +16,7 @@ use super::read::class::{self, NodeClassState};
 use super::read::pool::Policy;
 use super::read::reason::Reason;
 use super::write::writes::{Wait, Writes};
+use crate::ascending;
 use crate::hold::{Hold, HoldReason};
 use crate::step::{GroupReport, MemberState, Step, Verdict};
 
@@ -35,12 +36,10 @@ pub(crate) fn report<'w>(
     step.holds.reserve(cluster.members.len());
     group.ceiling = ceiling(cluster, disruptions);
     let mut instants = Instants { cluster, disruptions, frees_at: Vec::new() };
-    let mut known = writes.states.iter().peekable();
+    let mut known = ascending::lookup(writes.states.iter().map(|(at, known)| (*at, known)));
     for (at, member) in cluster.own_members() {
-        // Both are in the order of the members.
-        while known.next_if(|(other, _)| **other < at).is_some() {}
-        let (state, hold) = match known.next_if(|(other, _)| **other == at) {
-            Some((_, known)) => known.clone(),
+        let (state, hold) = match known(at) {
+            Some(known) => known.clone(),
             None => state(cluster, disruptions, &mut instants, at, member),
         };
         group.count(state);
@@ -52,6 +51,7 @@ pub(crate) fn report<'w>(
             );
         }
     }
+    drop(known);
     let hold = class_hold(cluster, node_class).or_else(|| writes.hold.clone());
     step.holds.extend(hold.map(Hold::of_rollout));
     step.groups.push(group);

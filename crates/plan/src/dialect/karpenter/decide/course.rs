@@ -9,6 +9,7 @@ use super::Disruptions;
 use super::command::{self, Command, Progress};
 use super::lifecycle;
 use super::simulate::Replacement;
+use crate::ascending;
 use crate::dialect::karpenter::read::Cluster;
 use crate::dialect::karpenter::read::reason::Reason;
 use crate::gate::Permit;
@@ -57,11 +58,9 @@ pub(crate) fn courses<'d, 'w>(
     for command in &disruptions.commands {
         starting.extend(command.members.iter().map(|at| (*at, command)));
     }
-    let mut starting = starting.into_iter().peekable();
+    let mut starting = ascending::lookup(starting);
     let mut of = move |at: usize| {
-        // Both are in the order of the members.
-        while starting.next_if(|(other, _)| *other < at).is_some() {}
-        let command = starting.next_if(|(other, _)| *other == at).map(|(_, command)| command);
+        let command = starting(at);
         let member = &cluster.members[at];
         if member.facts.is_deleting {
             return Course::Terminate;
