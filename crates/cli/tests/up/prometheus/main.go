@@ -1,6 +1,6 @@
 // Prometheus without its web interface, which is nearly half of what there is to compile: it reads a
-// configuration, finds and scrapes targets, evaluates rules, and answers queries about what it has.
-// Each line on standard input is an expression; the answer is a line of JSON: the series of the
+// configuration, finds and scrapes targets, and evaluates rules, and queries about what it has.
+// Each line on standard input is an expression; the result is a line of JSON: the series of the
 // vector, or an error. It ends when its input ends.
 package main
 
@@ -34,10 +34,10 @@ func main() {
 	logger := promslog.New(&promslog.Config{Writer: os.Stderr})
 	query, err := start(os.Args[1], os.Args[2], logger)
 	check(err)
-	answers := json.NewEncoder(os.Stdout)
+	results := json.NewEncoder(os.Stdout)
 	expressions := bufio.NewScanner(os.Stdin)
 	for expressions.Scan() {
-		check(answers.Encode(answer(query, expressions.Text())))
+		check(results.Encode(evaluate(query, expressions.Text())))
 	}
 	check(expressions.Err())
 }
@@ -111,21 +111,21 @@ type sample struct {
 	Labels map[string]string `json:"labels"`
 }
 
-type answered struct {
+type queryResult struct {
 	Samples []sample `json:"samples"`
 	Error   string   `json:"error,omitempty"`
 }
 
-func answer(query rules.QueryFunc, expression string) answered {
+func evaluate(query rules.QueryFunc, expression string) queryResult {
 	vector, err := query(context.Background(), expression, time.Now())
 	if err != nil {
-		return answered{Error: err.Error()}
+		return queryResult{Error: err.Error()}
 	}
 	samples := make([]sample, 0, len(vector))
 	for _, found := range vector {
 		samples = append(samples, sample{found.Metric.Map()})
 	}
-	return answered{Samples: samples}
+	return queryResult{Samples: samples}
 }
 
 func check(err error) {

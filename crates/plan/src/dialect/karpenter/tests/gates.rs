@@ -106,6 +106,10 @@ fn told(step: &Step) -> String {
 fn a_spot_node_is_replaced_by_a_spot_node_if_there_is_a_choice() {
     let off = step(Gates::new(), spot("s-4x-amd64-linux"));
     assert!(told(&off).starts_with("SpotToSpotConsolidation is disabled"), "{}", told(&off));
+    let said = off.events.iter().filter(|event| event.reason == "Unconsolidatable");
+    let said: Vec<_> = said.map(|event| (&*event.regarding.kind.kind, event.lasts)).collect();
+    assert_eq!(said, [("Node", true), ("NodeClaim", true)]);
+    assert!(off.events.iter().all(|event| event.message == told(&off)), "{:?}", off.events);
     let mut objects = spot("s-4x-amd64-linux");
     let on = step(SPOT_TO_SPOT, objects.clone());
     assert_eq!(disrupted(&on), ["n"]);
