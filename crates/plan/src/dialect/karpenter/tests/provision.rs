@@ -175,6 +175,27 @@ fn a_node_that_comes_up_keeps_the_taints_that_stay() {
     assert_eq!(made(&boots, &json!([])), 0, "the kubelet removes it");
 }
 
+/// Twelve pods with the same port get a node each, and ten of them are told.
+#[test]
+fn pods_are_told_which_node_is_made_for_them() {
+    let told = |pods: usize| {
+        let pods = (0..pods).map(|at| serving(&format!("p{at}"), 80));
+        let step = step([ready(&json!([]))].into_iter().chain(pods));
+        let claims: Vec<String> = created(&step)
+            .iter()
+            .map(|claim| claim["metadata"]["name"].as_str().unwrap().to_owned())
+            .collect();
+        let told = step.events.into_iter().filter(|event| event.reason == "Nominated");
+        let told = told.map(|event| (event.regarding.name.to_string(), event.message));
+        (claims, told.collect::<Vec<_>>())
+    };
+    let (claims, events) = told(2);
+    let message = |at: usize| format!("Pod should schedule on: nodeclaim/{}", claims[at]);
+    assert_eq!(events, [("p0".to_owned(), message(0)), ("p1".to_owned(), message(1))]);
+    let (claims, events) = told(12);
+    assert_eq!((claims.len(), events.len()), (12, 10));
+}
+
 #[test]
 fn pods_that_want_the_same_port_get_nodes_of_their_own() {
     let pool = || ready(&json!([]));

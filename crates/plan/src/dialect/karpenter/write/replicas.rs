@@ -10,7 +10,11 @@ use crate::dialect::karpenter::names::NODE_CLAIM;
 use crate::dialect::karpenter::read::Cluster;
 use crate::hash::structure::fingerprint;
 use crate::snapshot::Snapshot;
-use crate::step::{Action, MemberState, Why};
+use crate::step::{Action, EventType, MemberState, Why};
+
+/// How many pods are told in one step which node is made for them: a thousand pods that wait are no
+/// reason for as many events. Upstream has the same burst.
+const NOMINATIONS: usize = 10;
 
 /// Creates or deletes claims of the own pool.
 pub(crate) fn scale(
@@ -48,11 +52,17 @@ pub(crate) fn provision(
     let why = Why::new("Provisioned", "pods fit on no node that there is or that is coming");
     writes.hold.clone_from(&new.hold);
     let Some(permit) = new.permit else { return };
-    let count = crate::count(new.replacements.len());
-    for (name, replacement) in free_names(cluster, snapshot, count).iter().zip(&new.replacements) {
+    let names = free_names(cluster, snapshot, crate::count(new.replacements.len()));
+    let claims = || names.iter().zip(&new.replacements);
+    for (name, replacement) in claims() {
         let (pool, why) = (cluster.pool(), why.clone());
         let create = launch::create(pool, name, Some(replacement), None, permit, why);
         push(cluster, create, writes);
+    }
+    let pods = claims().flat_map(|(name, node)| node.pods.iter().map(move |pod| (pod, name)));
+    for (pod, name) in pods.take(NOMINATIONS) {
+        let message = format!("Pod should schedule on: nodeclaim/{name}");
+        writes.event(pod.key(), EventType::Normal, "Nominated", message);
     }
 }
 

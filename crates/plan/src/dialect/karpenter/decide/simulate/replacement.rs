@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use convoy_api::Object;
 use smol_str::SmolStr;
 
 use super::inventory::Inventory;
@@ -20,6 +21,7 @@ pub(crate) struct Replacement<'w> {
     pub(crate) pool: usize,
     /// The machines that would do, in no order that means anything.
     pub(crate) offers: Vec<Offer<'w>>,
+    pub(crate) pods: Vec<&'w Object>,
     /// What its pods ask for, and the agents that run on every machine of the pool.
     pub(crate) requests: Amounts,
     /// Ports that these take.
@@ -34,6 +36,7 @@ impl<'w> Replacement<'w> {
         Self {
             pool,
             offers: Vec::new(),
+            pods: Vec::new(),
             requests: Amounts::default(),
             ports: Vec::new(),
             labels: PoolLabels::default(),
@@ -70,7 +73,7 @@ impl<'w> Replacement<'w> {
         let overhead = &inventory.overhead[pool];
         let (requests, ports) = (overhead.amounts.clone(), overhead.ports.clone());
         let labels = PoolLabels::of(wanted);
-        Self { pool, offers, requests, ports, labels }.with(inventory, needs)
+        Self { pool, offers, pods: Vec::new(), requests, ports, labels }.with(inventory, needs)
     }
 
     /// The same node with one more pod, if some machine still does.
@@ -96,8 +99,9 @@ impl<'w> Replacement<'w> {
         };
         let offers: Vec<Offer<'w>> = self.offers.iter().filter(does).copied().collect();
         let does = !offers.is_empty() && min_values::unmet(pool, &offers).is_none();
+        let pods = || self.pods.iter().copied().chain([needs.object]).collect();
         let pool = self.pool;
-        does.then_some(Self { pool, offers, requests, ports, labels })
+        does.then(|| Self { pool, offers, pods: pods(), requests, ports, labels })
     }
 
     pub(super) fn zones(&self) -> Vec<String> {
