@@ -130,7 +130,8 @@ impl Scheduler {
             self.unplace(key);
             return;
         };
-        if self.waiting.get(key).is_some_and(|known| !pod.is_newer(known)) {
+        let placed = self.placed.get(key).map(|placed| &placed.pod);
+        if self.waiting.get(key).or(placed).is_some_and(|known| !pod.is_newer(known)) {
             return;
         }
         let spec = field(pod, "spec");

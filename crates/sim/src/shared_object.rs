@@ -52,11 +52,15 @@ impl SharedObject {
     /// Whether `self` tells more than `before`, which has the same name. An echo does not, nor
     /// does a memory: of the same object, or of one that had the name before it.
     pub(crate) fn is_newer(&self, before: &Self) -> bool {
-        let number = |known: &Self| version(known).parse::<u64>().unwrap_or(0);
-        match (number(self), number(before)) {
+        match (self.version(), before.version()) {
             (0, 0) => true,
             (news, known) => news > known,
         }
+    }
+
+    /// The version as a number, which grows from write to write; 0 if it says nothing.
+    pub(crate) fn version(&self) -> u64 {
+        version(self).parse().unwrap_or(0)
     }
 }
 

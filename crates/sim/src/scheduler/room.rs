@@ -7,6 +7,8 @@ use convoy_api::text::Quantity;
 use serde_json::Value;
 use smol_str::SmolStr;
 
+use crate::shared_object::SharedObject;
+
 /// Amounts of resources, `pods` among them: cpu in thousandths, all others in units.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Amounts {
@@ -150,14 +152,22 @@ impl<'a> Shortage<'a> {
 pub(super) struct Room {
     /// There is a node object; without one there are only pods bound to its name.
     pub(super) is_node: bool,
+    /// The version of the node object that was read last.
+    version: u64,
     pub(super) node: Value,
     pub(super) has: Amounts,
     pub(super) used: Amounts,
 }
 
 impl Room {
-    /// Takes over a node object; whether anything that matters here changed.
-    pub(super) fn update(&mut self, node: &Value) -> bool {
+    /// Takes over a node object; whether anything that matters here changed. The response to a write
+    /// may arrive after the watch event of a later one.
+    pub(super) fn update(&mut self, node: &SharedObject) -> bool {
+        let version = node.version();
+        if version != 0 && version <= self.version {
+            return false;
+        }
+        self.version = version;
         let labels = field(field(node, "metadata"), "labels");
         let name = field(field(node, "metadata"), "name");
         let spec = field(node, "spec");

@@ -63,6 +63,28 @@ fn pods_spread_over_nodes_that_have_room() {
     assert_eq!(scheduler.next(), None);
 }
 
+/// The response to the kubelet's write arrives after the watch has told that the taint is gone.
+#[test]
+fn an_older_version_changes_nothing() {
+    let at = |(key, object): (Key, SharedObject), version: &str| {
+        let mut object = Value::from(object);
+        object["metadata"]["resourceVersion"] = json!(version);
+        (key, SharedObject::from(object))
+    };
+    let taints = json!([{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}]);
+    let tainted = at(node("a", &json!({"spec": {"taints": taints}})), "7");
+    let free = at(node("a", &json!({})), "8");
+    let mut scheduler = scheduler(&[free, tainted]);
+    let (key, waiting) = at(pod("p", json!({})), "9");
+    scheduler.changed(&key, Some(&waiting), now());
+    assert_eq!(bound(&scheduler.due(now())), [("p", "a")]);
+    let (_, running) = at(pod("p", json!({"nodeName": "a"})), "10");
+    for seen in [&running, &waiting] {
+        scheduler.changed(&key, Some(seen), now());
+    }
+    assert_eq!(scheduler.due(now()), [], "it is bound");
+}
+
 #[test]
 fn the_important_go_first() {
     let mut scheduler = scheduler(&[node("a", &json!({"allocatable": {"pods": "1"}}))]);
