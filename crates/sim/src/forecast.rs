@@ -34,15 +34,21 @@ use crate::simulation::{LoopBehaviour, RunSettings, Simulation};
 const NODES: u32 = 10;
 /// Worlds of more nodes take events together, as a busy controller does, to be done sooner.
 const LARGE: usize = 2_000;
-/// How often nodes renew their leases while nothing can happen to them: nobody looks.
-const CALM_HEARTBEAT: Latency = Latency::from_millis(3_600_000, 3_600_000);
 /// The machines run for so long before the controllers start: by then nodes have registered, and
 /// pods that are bound to them run.
 const LEAD: SignedDuration = SignedDuration::from_mins(1);
 /// Member clusters run for so long before their hub starts: by then what was placed on them runs.
 const MEMBER_LEAD: SignedDuration = SignedDuration::from_mins(10);
 /// The longest forecast.
-const LONGEST: SignedDuration = SignedDuration::from_hours(24 * 90);
+const LONGEST: SignedDuration = SignedDuration::from_hours(24 * LONGEST_DAYS);
+const LONGEST_DAYS: i64 = 90;
+/// The pause between renewals of leases while nothing can happen to nodes: the first ends after a
+/// tenth of it at the earliest, so that no forecast sees one. Ten thousand nodes that renew every
+/// hour would write more in three days than a rollout does.
+const CALM_HEARTBEAT: Latency = {
+    let millis = 10 * LONGEST_DAYS * 24 * 3_600_000;
+    Latency::from_millis(millis, millis)
+};
 
 /// Why there is no forecast.
 #[derive(Debug, thiserror::Error)]
