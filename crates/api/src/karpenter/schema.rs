@@ -55,13 +55,14 @@ pub(crate) fn lenient_nodes(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// The reasons of `v1`, each at most once.
+/// The reasons of `v1`, each at most once. Upstream has no `Expired`: it is ours, for pools whose
+/// expiration keeps to budgets, and refused for others once the pool is read.
 pub(crate) fn reasons(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "array",
         "maxItems": 50,
         "x-kubernetes-list-type": "set",
-        "items": {"type": "string", "enum": ["Underutilized", "Empty", "Drifted"]},
+        "items": {"type": "string", "enum": ["Underutilized", "Empty", "Drifted", "Expired"]},
     })
 }
 

@@ -276,6 +276,13 @@ pub(crate) fn keeps_its_meaning(running: &Access) {
     let conditions = newer["status"]["conditions"].as_array().unwrap();
     let valid = conditions.iter().find(|entry| entry["type"] == "DisruptionBudgetsValid").unwrap();
     assert_eq!(valid["status"], "True", "{valid}");
+    // Those who know only v1 may change a budget that names `Expired`.
+    let change = r#"[{"op": "replace", "path": "/spec/disruption/budgets/2/nodes", "value": "1"}]"#;
+    let patch = |change: &str| {
+        running.kubectl(&format!("patch nodepools.v1.karpenter.sh older --type=json -p '{change}'"))
+    };
+    patch(change);
+    patch(&change.replace("\"1\"", "\"0\""));
     running.kubectl("label nodepools.v1beta1.karpenter.sh older tier=web");
     let older = running.get("nodepools.v1beta1.karpenter.sh older");
     assert_eq!(older["spec"], written["spec"]);

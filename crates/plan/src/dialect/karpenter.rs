@@ -16,8 +16,6 @@ mod validate;
 mod watch;
 mod write;
 
-use std::borrow::Cow;
-
 use convoy_api::{GroupKind, Object, ObjectKey};
 use jiff::Timestamp;
 use serde_json::Value;
@@ -76,11 +74,8 @@ impl Dialect for Karpenter {
         if validate::is_older_claim(object) {
             return Vec::new();
         }
-        let by_schema = validate::without_expired(object);
-        validation::schema_and(&by_schema, |readable| match &by_schema {
-            _ if *object.kind() != names::NODE_POOL => Vec::new(),
-            Cow::Borrowed(_) => validate::pool(readable),
-            Cow::Owned(_) => validate::pool(object),
+        validation::schema_and(object, |readable| {
+            if *object.kind() == names::NODE_POOL { validate::pool(readable) } else { Vec::new() }
         })
     }
 

@@ -1,13 +1,12 @@
 //! What a NodePool's author should know: errors beyond the schema, and traps that the API
 //! accepts but that hardly anyone means.
 
-use std::borrow::Cow;
-
 use convoy_api::Object;
 use convoy_api::karpenter::convert::{self, REASON_WORDS};
+use convoy_api::object::member::list;
 use serde_json::Value;
 
-use super::names::{NODE_CLAIM, NODE_POOL, annotation, label};
+use super::names::{NODE_CLAIM, annotation, label};
 use super::read::budget::Budget;
 use super::read::pool::Pool;
 use super::read::reason::Reason;
@@ -25,6 +24,7 @@ pub(crate) fn pool(object: &Object) -> Vec<Diagnostic> {
         reason_words(object, &mut found);
     }
     let pool = Pool::new(object);
+    expired_unbudgeted(&pool, &mut found);
     if let Some(text) = at_run_time(&pool) {
         found.push(Diagnostic::warning(
             object,
@@ -43,23 +43,6 @@ pub(crate) fn pool(object: &Object) -> Vec<Diagnostic> {
 /// its pool goes on.
 pub(crate) fn is_older_claim(object: &Object) -> bool {
     *object.kind() == NODE_CLAIM && object.version() == "v1beta1"
-}
-
-/// The pool as the schema of `v1` would have it: without `Expired` among the reasons, which may be
-/// named where expiration is budgeted.
-pub(crate) fn without_expired(object: &Object) -> Cow<'_, Object> {
-    let is_budgeted = object.annotation(annotation::EXPIRATION) == Some("budgeted");
-    if *object.kind() != NODE_POOL || object.version() != "v1" || !is_budgeted {
-        return Cow::Borrowed(object);
-    }
-    let mut raw = object.raw().clone();
-    let budgets = raw.pointer_mut("/spec/disruption/budgets").and_then(Value::as_array_mut);
-    for budget in budgets.into_iter().flatten() {
-        if let Some(reasons) = budget.get_mut("reasons").and_then(Value::as_array_mut) {
-            reasons.retain(|reason| reason != Reason::Expired.word());
-        }
-    }
-    Cow::Owned(object.with_raw(raw))
 }
 
 /// Our own switches have known values; a zone that does not exist closes the pool.
@@ -111,6 +94,27 @@ fn reason_words(object: &Object, found: &mut Vec<Diagnostic>) {
                     word,
                     "want a reason, or a list of reasons",
                 )),
+            }
+        }
+    }
+}
+
+/// Expiration that keeps to no budget cannot be limited by one.
+fn expired_unbudgeted(pool: &Pool<'_>, found: &mut Vec<Diagnostic>) {
+    if pool.is_budgeted_expiration() || pool.object.version() != "v1" {
+        return;
+    }
+    let budgets = pool.object.spec().pointer("/disruption/budgets").and_then(Value::as_array);
+    for (at, budget) in budgets.into_iter().flatten().enumerate() {
+        for (place, reason) in list(budget, "reasons").iter().enumerate() {
+            if *reason == Reason::Expired.word() {
+                let field = format!("spec.disruption.budgets[{at}].reasons[{place}]");
+                let right = format!(
+                    "expiration ignores budgets, unless the annotation {}=budgeted says otherwise; \
+                     supported values: \"Underutilized\", \"Empty\", \"Drifted\"",
+                    annotation::EXPIRATION
+                );
+                found.push(Diagnostic::invalid(pool.object, field, reason, &right));
             }
         }
     }
