@@ -41,6 +41,18 @@ impl<'w> Snapshot<'w> {
         Self { rollout, objects: shelves, memory: None, world: None }
     }
 
+    /// All objects of these kinds in the cluster of `rollout`, which a world has in order.
+    pub(crate) fn of_kinds(
+        rollout: &'w Object,
+        world: &'w World,
+        kinds: impl IntoIterator<Item = &'w GroupKind>,
+    ) -> Self {
+        let cluster = &rollout.key().cluster;
+        let shelf = |kind| (kind, world.of_cluster(cluster, kind).collect());
+        let objects = kinds.into_iter().map(shelf).collect();
+        Self { rollout, objects, memory: None, world: None }
+    }
+
     /// The same, with what earlier decisions in the same world have read.
     #[must_use]
     pub(crate) fn remembering(mut self, memory: &'w Memory) -> Self {

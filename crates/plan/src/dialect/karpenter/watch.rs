@@ -137,9 +137,8 @@ pub(crate) fn member_names(world: &World, node: &str) -> Vec<SmolStr> {
 
 /// Everything of the pool's cluster.
 pub(crate) fn snapshot<'w>(world: &'w World, rollout: &'w Object) -> Snapshot<'w> {
-    let cluster = &rollout.key().cluster;
-    let objects = WATCHES.iter().flat_map(|watch| world.of_cluster(cluster, &watch.kind));
-    Snapshot::new(rollout, objects).remembering(world.memory())
+    let kinds = WATCHES.iter().map(|watch| &watch.kind);
+    Snapshot::of_kinds(rollout, world, kinds).remembering(world.memory())
 }
 
 /// Whether a pool depends on an object that was refused: one of its claims, or its node class.
