@@ -24,10 +24,15 @@ pub trait LogLevel: std::fmt::Debug + Send + Sync {
     fn set(&self, word: &str) -> Result<(), String>;
 }
 
-/// Profiles of where a process spends its time.
+/// A profile in the format of pprof, compressed or not, or why there is none.
+pub type Profile = Result<Vec<u8>, String>;
+
+/// Profiles of where a process spends its time, and of what its memory holds.
 pub trait Profiles: std::fmt::Debug + Send + Sync {
-    /// Samples all threads for so long; the profile in the format of pprof, compressed or not.
-    fn cpu(&self, time: Duration) -> BoxFuture<'static, Result<Vec<u8>, String>>;
+    /// Samples all threads for so long.
+    fn cpu(&self, time: Duration) -> BoxFuture<'static, Profile>;
+    /// What is allocated now, by the stacks that allocated it.
+    fn heap(&self) -> BoxFuture<'static, Profile>;
 }
 
 /// A listener that serves metrics and health.
@@ -126,20 +131,23 @@ async fn take_profile(
     name: &str,
     query: &str,
 ) -> Response<Full<Bytes>> {
-    let (profiles, secs) = match (name, profiles, seconds(query)) {
-        ("profile", Some(profiles), Ok(secs)) => (profiles, secs),
+    let taking = match (name, profiles, seconds(query)) {
+        ("profile", Some(profiles), Ok(secs)) => profiles.cpu(Duration::from_secs(secs)),
         ("profile", Some(_), Err(why)) => return text(StatusCode::BAD_REQUEST, why),
-        ("profile", None, _) => {
-            let why = "this binary was built without the feature profiles; use perf instead\n";
+        ("heap", Some(profiles), _) => profiles.heap(),
+        ("profile" | "heap", None, _) => {
+            let why =
+                "this binary was built without the feature profiles; released binaries have it\n";
             return text(StatusCode::NOT_IMPLEMENTED, why.to_owned());
         }
-        ("heap", ..) => {
-            let why = "the allocator records no heap profiles; see the guide to operations\n";
-            return text(StatusCode::NOT_IMPLEMENTED, why.to_owned());
+        _ => {
+            return text(
+                StatusCode::NOT_FOUND,
+                format!("only {PROFILES}profile and {PROFILES}heap\n"),
+            );
         }
-        _ => return text(StatusCode::NOT_FOUND, format!("only {PROFILES}profile\n")),
     };
-    match profiles.cpu(Duration::from_secs(secs)).await {
+    match taking.await {
         Ok(profile) => {
             let mut response = Response::new(Full::new(Bytes::from(profile)));
             let kind = http::HeaderValue::from_static("application/octet-stream");
@@ -183,7 +191,7 @@ fn respond(process: &Process, method: &Method, path: &str, body: &str) -> Respon
             StatusCode::NOT_FOUND,
             format!(
                 "not found; available: /metrics, /healthz, /livez, /readyz, {LOG_LEVEL}, \
-                 {PROFILES}profile"
+                 {PROFILES}profile, {PROFILES}heap"
             ),
         ),
     };
@@ -243,10 +251,14 @@ mod tests {
     struct Sampler;
 
     impl Profiles for Sampler {
-        fn cpu(&self, time: Duration) -> BoxFuture<'static, Result<Vec<u8>, String>> {
+        fn cpu(&self, time: Duration) -> BoxFuture<'static, Profile> {
             Box::pin(async move {
                 if time > Duration::from_secs(30) { Err("busy".to_owned()) } else { Ok(vec![1]) }
             })
+        }
+
+        fn heap(&self) -> BoxFuture<'static, Profile> {
+            Box::pin(async { Ok(vec![2]) })
         }
     }
 
@@ -258,13 +270,15 @@ mod tests {
             ("profile", "seconds=31", 409),
             ("profile", "seconds=301", 400),
             ("profile", "seconds=now", 400),
-            ("heap", "", 501),
+            ("heap", "", 200),
             ("goroutine", "", 404),
         ] {
             let code = take_profile(Some(&Sampler), name, query).await.status().as_u16();
             assert_eq!(code, expected, "{name}?{query}");
         }
-        assert_eq!(take_profile(None, "profile", "").await.status().as_u16(), 501);
+        for name in ["profile", "heap"] {
+            assert_eq!(take_profile(None, name, "").await.status().as_u16(), 501, "{name}");
+        }
     }
 
     #[test]

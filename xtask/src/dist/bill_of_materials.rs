@@ -12,6 +12,7 @@ use std::process::Stdio;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
+use super::binary;
 use super::source::Source;
 use crate::cargo_command;
 use crate::kubernetes::root;
@@ -41,6 +42,7 @@ pub(super) fn of_target(triple: &str, source: &Source) -> Result<Vec<u8>> {
     let arguments = [
         "tree",
         "--package=convoy",
+        binary::FEATURES,
         "--locked",
         "--target",
         triple,

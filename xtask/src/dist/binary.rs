@@ -18,6 +18,10 @@ use crate::kubernetes::root;
 /// it, and would read devices instead, which are not there where nothing is.
 const RANDOM: &str = "getrandom_backend=\"linux_getrandom\"";
 
+/// What a released binary has beside what everyone who builds one gets: somebody who finds a process
+/// slow or large in production cannot start another binary in its place first.
+pub(super) const FEATURES: &str = "--features=profiles";
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Architecture {
     Amd64,
@@ -163,6 +167,7 @@ pub(super) fn build(target: &Target, source: &Source, workspace: &Workspace) -> 
     let arguments = [
         "build",
         "--package=convoy",
+        FEATURES,
         "--profile=dist",
         "--locked",
         "--message-format=json-render-diagnostics",
