@@ -48,7 +48,7 @@ impl<'w> Snapshot<'w> {
         kinds: impl IntoIterator<Item = &'w GroupKind>,
     ) -> Self {
         let cluster = &rollout.key().cluster;
-        let shelf = |kind| (kind, world.of_cluster(cluster, kind).collect());
+        let shelf = |kind| (kind, world.list(cluster, kind));
         let objects = kinds.into_iter().map(shelf).collect();
         Self { rollout, objects, memory: None, world: None }
     }

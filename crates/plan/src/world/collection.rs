@@ -122,6 +122,13 @@ impl<'w> Visible<'w> {
         objects.filter(move |(name, _)| self.shows(name)).map(|(_, object)| object)
     }
 
+    pub(super) fn list(self) -> Vec<&'w Object> {
+        match self.hidden {
+            None => self.collection.objects.values().collect(),
+            Some(_) => self.objects().collect(),
+        }
+    }
+
     /// The objects from a name on, with their names.
     pub(super) fn from(
         self,
