@@ -144,7 +144,7 @@ impl<'s> Chain<'s> {
                 | HoldReason::AvailabilityFloor { by, .. }
                 | HoldReason::BatchRunning { by, .. },
             ) => {
-                for member in by {
+                for member in by.iter() {
                     self.member(step, member, depth);
                 }
             }

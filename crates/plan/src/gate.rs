@@ -115,13 +115,13 @@ impl Limit {
                     available: available.saturating_sub(started),
                     required,
                     unavailable: unavailable.saturating_add(started),
-                    by,
+                    by: by.into(),
                 }
             }
             Full::Slots { limit, in_flight, ceiling, mut by } => {
                 extend(&mut by, names);
                 let in_flight = in_flight.saturating_add(started);
-                HoldReason::BudgetSpent { limit, in_flight, ceiling, by }
+                HoldReason::BudgetSpent { limit, in_flight, ceiling, by: by.into() }
             }
         }
     }

@@ -4,13 +4,20 @@
 mod remedy;
 
 use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
 
 use jiff::Timestamp;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use smol_str::SmolStr;
 
 /// How many members a hold names.
 pub const NAMED: usize = 3;
+
+/// The first few members that a hold names. Thousands may wait for the same ones, so all of them
+/// share one list.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Names(Arc<[SmolStr]>);
 
 /// One member, or the rollout itself, that does not move.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -33,7 +40,7 @@ pub struct Hold {
 #[serde(tag = "reason", rename_all_fields = "camelCase")]
 pub enum HoldReason {
     /// Every slot of a limit is taken. `by` names the first few members that hold one.
-    BudgetSpent { limit: &'static str, in_flight: u32, ceiling: u32, by: Vec<SmolStr> },
+    BudgetSpent { limit: &'static str, in_flight: u32, ceiling: u32, by: Names },
     /// So many members have to stay available, and no more are. `unavailable` counts those that are
     /// wanted and not available, and `by` names the first few, where they have names.
     AvailabilityFloor {
@@ -41,10 +48,10 @@ pub enum HoldReason {
         available: u32,
         required: u32,
         unavailable: u32,
-        by: Vec<SmolStr>,
+        by: Names,
     },
     /// A batch is under way and nothing new starts until it is finished.
-    BatchRunning { batch: u32, unfinished: u32, by: Vec<SmolStr> },
+    BatchRunning { batch: u32, unfinished: u32, by: Names },
     /// The batch that starts now is full.
     BatchFull { batch: u32, size: u32 },
     /// Too much failed; someone has to look. `limit` names the setting that says how much is too
@@ -101,6 +108,32 @@ pub enum HoldReason {
     NotObserved { cluster: String, kind: String, detail: String },
     /// A defect: planning this rollout panicked. Others are not affected (G12).
     PlanFailed { panic: String },
+}
+
+impl Deref for Names {
+    type Target = [SmolStr];
+
+    fn deref(&self) -> &[SmolStr] {
+        &self.0
+    }
+}
+
+impl FromIterator<SmolStr> for Names {
+    fn from_iter<I: IntoIterator<Item = SmolStr>>(names: I) -> Self {
+        Self(names.into_iter().collect())
+    }
+}
+
+impl From<Vec<SmolStr>> for Names {
+    fn from(names: Vec<SmolStr>) -> Self {
+        Self(names.into())
+    }
+}
+
+impl Serialize for Names {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.iter())
+    }
 }
 
 impl Hold {

@@ -2,6 +2,7 @@
 //! at all if it reads so already.
 
 use convoy_api::Object;
+use convoy_api::object::member::{list, member, text};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
@@ -49,7 +50,7 @@ impl<'w> ObjectPatch<'w> {
     /// Sets a condition; of a True one the reason is its type unless another is given.
     pub(crate) fn set(&mut self, kind: &str, status: &'static str, reason: &str, message: &str) {
         let current = self.current(kind);
-        let field = |name: &str| current.and_then(|entry| entry.get(name)).and_then(Value::as_str);
+        let field = |name: &str| current.and_then(|entry| member(entry, name)?.as_str());
         let reads = (field("status"), field("reason"), field("message"));
         if reads == (Some(status), Some(reason), Some(message)) {
             return;
@@ -74,14 +75,14 @@ impl<'w> ObjectPatch<'w> {
 
     /// Sets another field of the status.
     pub(crate) fn status(&mut self, field: &str, value: Value) {
-        if self.object.status().get(field) != Some(&value) {
+        if member(self.object.status(), field) != Some(&value) {
             self.status.get_or_insert_default().insert(field.to_owned(), value);
         }
     }
 
     /// The condition as it reads with the changes so far.
     pub(crate) fn current(&self, kind: &str) -> Option<&Value> {
-        let of_kind = |entry: &&Value| entry.get("type").and_then(Value::as_str) == Some(kind);
+        let of_kind = |entry: &&Value| text(entry, "type") == kind;
         match &self.conditions {
             Some(conditions) => conditions.iter().find(of_kind),
             None => self.object.condition(kind),
@@ -124,14 +125,11 @@ impl<'w> ObjectPatch<'w> {
 
     fn conditions_mut(&mut self) -> &mut Vec<Value> {
         let object = self.object;
-        self.conditions.get_or_insert_with(|| {
-            object.status().get("conditions").and_then(Value::as_array).cloned().unwrap_or_default()
-        })
+        self.conditions.get_or_insert_with(|| list(object.status(), "conditions").to_vec())
     }
 }
 
 /// Where a condition is written: by age, and the one that sums up the others last.
-fn place(condition: &Value) -> (bool, Option<&str>) {
-    let since = condition.get("lastTransitionTime").and_then(Value::as_str);
-    (condition["type"] == READY, since)
+fn place(condition: &Value) -> (bool, &str) {
+    (text(condition, "type") == READY, text(condition, "lastTransitionTime"))
 }

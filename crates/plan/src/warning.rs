@@ -98,6 +98,7 @@ mod tests {
     use convoy_testkit::object;
 
     use super::*;
+    use crate::hold::Names;
     use crate::step::Verdict;
 
     fn step(holds: Vec<Hold>) -> Step {
@@ -150,7 +151,7 @@ mod tests {
 
     #[test]
     fn what_passes_by_itself_is_not_told() {
-        let waits = HoldReason::BatchRunning { batch: 1, unfinished: 1, by: Vec::new() };
+        let waits = HoldReason::BatchRunning { batch: 1, unfinished: 1, by: Names::default() };
         let left_out = HoldReason::NotSelected { detail: "not in the selector".to_owned() };
         let holds = vec![Hold::of_member("a", waits), Hold::of_member("b", left_out)];
         assert!(told(&mut Warned::default(), holds).is_empty());

@@ -71,7 +71,8 @@ fn moving(manifests: &Manifests) -> Step {
     step.actions.push(Action::create(Verb::Cordon, node("gpu-4"), json!({}), why));
     step.status = Some(json!({}));
     let by = vec!["gpu-4".into(), "gpu-7".into(), "gpu-9".into()];
-    let spent = HoldReason::BudgetSpent { limit: "production", in_flight: 4, ceiling: 4, by };
+    let spent =
+        HoldReason::BudgetSpent { limit: "production", in_flight: 4, ceiling: 4, by: by.into() };
     for number in 23..47 {
         let hold = Hold::of_member(format!("gpu-{number}"), spent.clone());
         step.holds.push(hold.in_group("production"));

@@ -102,14 +102,15 @@ impl HoldReason {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hold::Names;
 
     /// Each reason once.
     fn reasons() -> Vec<HoldReason> {
         let text = || "x".to_owned();
-        let (limit, by) = ("maxUnavailable", vec!["n1".into()]);
+        let (limit, by) = ("maxUnavailable", Names::from(vec!["n1".into()]));
         vec![
             HoldReason::BudgetSpent { limit, in_flight: 1, ceiling: 1, by: by.clone() },
-            HoldReason::BudgetSpent { limit, in_flight: 0, ceiling: 0, by: Vec::new() },
+            HoldReason::BudgetSpent { limit, in_flight: 0, ceiling: 0, by: Names::default() },
             HoldReason::AvailabilityFloor {
                 limit,
                 available: 1,

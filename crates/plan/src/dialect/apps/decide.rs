@@ -37,7 +37,7 @@ use super::read::owned_set::{OwnedSet, by_age};
 use super::read::template;
 use crate::condition::dated::Conditions;
 use crate::gate::{self, Grant, Limit};
-use crate::hold::{Hold, HoldReason};
+use crate::hold::{Hold, HoldReason, Names};
 use crate::ownership::{Claim, claim};
 use crate::snapshot::Snapshot;
 use crate::step::{Event, EventType};
@@ -227,7 +227,10 @@ fn not_observed(set: &OwnedSet<'_>) -> HoldReason {
 /// exactly the ceiling is in use.
 fn budget(limit: &'static str, room: i64, in_use: i64, ceiling: i64) -> Limit {
     let (in_flight, ceiling) = (number(in_use.max(ceiling)), number(ceiling));
-    Limit::of(number(room), HoldReason::BudgetSpent { limit, in_flight, ceiling, by: Vec::new() })
+    Limit::of(
+        number(room),
+        HoldReason::BudgetSpent { limit, in_flight, ceiling, by: Names::default() },
+    )
 }
 
 /// A number of replicas as the gate counts them.

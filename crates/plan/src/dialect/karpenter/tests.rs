@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::Karpenter;
 use crate::dialect::Dialect;
+use crate::hold::Names;
 use crate::{Action, HoldReason, Step, Verb, Verdict, World, Write};
 
 mod counts;
@@ -235,7 +236,7 @@ fn a_static_pool_without_room_says_which_limit_is_full() {
         limit: "spec.limits.nodes",
         in_flight: 2,
         ceiling: 2,
-        by: Vec::new(),
+        by: Names::default(),
     };
     let pair = |name: &str| [drifted(name).build(), node(name).build()];
     let scaled = step(pair("a").into_iter().chain(pair("b")).chain([pool(3)]));

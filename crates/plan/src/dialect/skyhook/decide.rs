@@ -177,12 +177,9 @@ impl<'p, 'w: 'p> Decision<'p, 'w> {
             .collect();
         let mut limits = Vec::new();
         if in_flight > 0 {
-            let by = by.clone();
-            limits.push(Limit::closed(HoldReason::BatchRunning {
-                batch,
-                unfinished: in_flight,
-                by,
-            }));
+            let by = by.clone().into();
+            let running = HoldReason::BatchRunning { batch, unfinished: in_flight, by };
+            limits.push(Limit::closed(running));
         }
         limits.extend(compartment.batch_limits(in_flight, by));
         limits

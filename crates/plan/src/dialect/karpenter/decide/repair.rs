@@ -69,7 +69,8 @@ impl Disruptions<'_, '_> {
         let ceiling = Rounding::Up.share(nodes, UNHEALTHY_PERCENT_MAX);
         let in_flight = crate::count(unhealthy.len());
         unhealthy.truncate(NAMED);
-        let spent = HoldReason::BudgetSpent { limit: LIMIT, in_flight, ceiling, by: unhealthy };
+        let by = unhealthy.into();
+        let spent = HoldReason::BudgetSpent { limit: LIMIT, in_flight, ceiling, by };
         let limits = (in_flight > ceiling).then(|| Limit::closed(spent));
         if limits.is_none() {
             self.repairs.hurried = hurried;

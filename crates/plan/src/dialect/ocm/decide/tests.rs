@@ -122,7 +122,7 @@ fn who_waits_is_told_the_limit_that_won() {
     let two = json!({"type": "Progressive", "progressive": {"maxConcurrency": 2}});
     let strategy = Strategy::read(&two).unwrap();
     let full = roll_out(&groups("a:moving b | c"), &strategy, 9, None);
-    let by = vec![SmolStr::new("a"), SmolStr::new("b")];
+    let by = vec![SmolStr::new("a"), SmolStr::new("b")].into();
     let spent = HoldReason::BudgetSpent { limit: "maxConcurrency", in_flight: 2, ceiling: 2, by };
     assert_eq!(full.holds["c"], spent);
     assert_eq!(full.recheck_at, Some(at(NOW) + jiff::SignedDuration::from_secs(30)));

@@ -12,7 +12,8 @@ fn taint(key: &str) -> HoldReason {
 
 #[test]
 fn nodes_that_wait_for_the_same_are_told_together() {
-    let running = HoldReason::BatchRunning { batch: 2, unfinished: 1, by: vec!["node-0".into()] };
+    let running =
+        HoldReason::BatchRunning { batch: 2, unfinished: 1, by: vec!["node-0".into()].into() };
     let mut holds: Vec<Hold> =
         (1..=7).map(|at| hold(&format!("node-{at}"), "all", running.clone())).collect();
     holds.push(hold("node-8", "all", taint("gpu")));
