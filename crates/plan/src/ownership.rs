@@ -71,6 +71,18 @@ fn others(owner: &Object, object: &Object) -> Vec<Value> {
     references.into_iter().flatten().filter(|entry| !ours(entry)).cloned().collect()
 }
 
+/// The write before adoptions. It changes nothing, and is refused unless the owner is as it was
+/// observed.
+///
+/// `kubectl delete --cascade=orphan` marks the owner as deleted, and then takes the references to
+/// it off its objects. These two events come from different watches: without this write, an owner
+/// that is not yet known to be deleted would adopt the objects again, and they would be deleted
+/// with it.
+pub(crate) fn confirmed(owner: &Object) -> Action {
+    let why = Why::new("BeforeAdoption", "adopts objects only while it is not being deleted");
+    Action::patch_status(Verb::Record, owner, json!({}), why)
+}
+
 /// The patches that release objects, and adopt others.
 pub(crate) fn writes<'c>(
     owner: &'c Object,
@@ -83,12 +95,14 @@ pub(crate) fn writes<'c>(
         let why = Why::new("LabelsLeft", message);
         Action::patch(Verb::Release, object, patch, why).concurrently()
     });
-    let adopted = adopted.into_iter().map(move |object| {
+    let mut adopted = adopted.into_iter().peekable();
+    let confirmed = adopted.peek().map(|_| confirmed(owner));
+    let adopted = adopted.map(move |object| {
         let patch = patch(self::adopted(owner, object));
         let why = Why::new("LabelsMatch", "it has no controller and its labels match the selector");
         Action::patch(Verb::Adopt, object, patch, why).concurrently()
     });
-    released.chain(adopted)
+    released.chain(confirmed).chain(adopted)
 }
 
 /// A merge patch of `ownerReferences` alone.
@@ -167,6 +181,7 @@ mod tests {
     use convoy_testkit::object;
 
     use super::*;
+    use crate::step::{Precondition, Subresource, Write};
 
     fn owned(uid: &str, label: &str) -> Object {
         object("apps/v1", "ReplicaSet", "rs")
@@ -199,6 +214,24 @@ mod tests {
         for (name, owner, object, expected) in cases {
             assert_eq!(claim(owner, &selector, &object), expected, "{name}");
         }
+    }
+
+    #[test]
+    fn the_owner_is_confirmed_before_adoptions() {
+        let owner = object("apps/v1", "ReplicaSet", "web").build();
+        let pod = |name| object("v1", "Pod", name).build();
+        let (left, orphans) = ([pod("a")], [pod("b"), pod("c")]);
+        let targets = |adopted: &[Object]| {
+            let actions = writes(&owner, &left, adopted);
+            actions.map(|action| action.target.name.to_string()).collect::<Vec<_>>()
+        };
+        assert_eq!(targets(&[]), ["a"]);
+        assert_eq!(targets(&orphans), ["a", "web", "b", "c"]);
+        let Write::Patch { patch, subresource, precondition } = confirmed(&owner).write else {
+            panic!("not a patch");
+        };
+        assert_eq!((patch, subresource), (json!({}), Some(Subresource::Status)));
+        assert_eq!(precondition, Precondition::observed(&owner));
     }
 
     #[test]

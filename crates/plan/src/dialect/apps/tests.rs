@@ -260,7 +260,7 @@ fn a_replication_controller_keeps_its_pods_by_a_map_of_labels() {
     ] {
         let (step, affected) = step(spec);
         let verbs: Vec<&str> = step.actions.iter().map(|action| action.verb.into()).collect();
-        assert_eq!((verbs, affected), (vec!["Adopt", "Start", "Start"], 1));
+        assert_eq!((verbs, affected), (vec!["Record", "Adopt", "Start", "Start"], 1));
         let status = step.status.unwrap();
         assert_eq!(status["replicas"], json!(1));
         assert_eq!(status.get("terminatingReplicas"), None, "it has no such field");

@@ -25,6 +25,9 @@ pub(crate) fn actions(decision: &DeploymentDecision<'_>) -> Vec<Action> {
         let patch = ownership::patch(ownership::released(owner, set));
         actions.push(Action::patch(Verb::Release, set, patch, Why::new("LabelsLeft", message)));
     }
+    if decision.sets.iter().any(|set| set.adopted) {
+        actions.push(ownership::confirmed(owner));
+    }
     actions.extend(decision.created.as_ref().map(|new| created(decision, new)));
     // Sets that shrink go first: dying in between must not leave more than are allowed.
     let written = decision.sets.iter().filter(|set| set.is_written());

@@ -74,7 +74,8 @@ fn an_adopted_set_keeps_its_labels() {
     let step = decide(&world([apps::deployment(1, "web:v1"), orphan, pod]));
     assert_eq!(step.decision["adopt"], json!(["mine"]));
     assert_eq!(step.decision["create"], Value::Null, "its template is the Deployment's");
-    assert!(!step.actions.is_empty());
+    let targets: Vec<&str> = step.actions.iter().map(|action| &*action.target.kind.kind).collect();
+    assert_eq!(targets[..2], ["Deployment", "ReplicaSet"], "first the owner is confirmed");
     for action in &step.actions {
         let Write::Patch { patch, .. } = &action.write else { panic!("{action:?}") };
         assert_ne!(action.target.kind.kind, "Pod");

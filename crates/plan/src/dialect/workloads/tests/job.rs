@@ -116,9 +116,10 @@ fn an_adopted_pod_is_counted_from_then_on() {
             _ => None,
         })
         .collect();
-    assert_eq!(patches[0]["ownerReferences"][0]["uid"], "uid-job-web");
-    assert_eq!(patches[1]["finalizers"], json!([JOB_TRACKING]));
-    assert_eq!(patches.len(), 2);
+    assert_eq!(patches[0], Value::Null, "the Job is confirmed");
+    assert_eq!(patches[1]["ownerReferences"][0]["uid"], "uid-job-web");
+    assert_eq!(patches[2]["finalizers"], json!([JOB_TRACKING]));
+    assert_eq!(patches.len(), 3);
 }
 
 /// A denied create ends the step, in which the status is written last.
