@@ -1,5 +1,6 @@
 //! New nodes for pods: those that the scheduler found no node for, and those of nodes that go.
 
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use jiff::{SignedDuration, Timestamp};
@@ -16,6 +17,9 @@ use crate::hold::HoldReason;
 /// Pods that a claim was made for get the next one no sooner: whatever keeps them from its node
 /// may keep them from any other.
 const PAUSE: SignedDuration = SignedDuration::from_secs(10);
+/// The same for pods that began to wait in the second in which the claim was made: times are whole
+/// seconds, so nobody knows whether it was made for them.
+const SAME_SECOND: SignedDuration = SignedDuration::from_secs(1);
 
 /// The nodes that the own pool makes for pods.
 #[derive(Clone, Debug)]
@@ -67,25 +71,42 @@ impl<'w> Disruptions<'_, 'w> {
             has_commands.then(|| "replacements of nodes that are being disrupted".to_owned());
         let depends = [readiness, launch, commands].into_iter().flatten();
         let depends = depends.map(|on| Limit::closed(HoldReason::Depends { on }));
-        let for_secs = PAUSE.as_secs();
-        let pause = self.provisions_at().map(|_| Limit::closed(HoldReason::Settling { for_secs }));
+        let pause = self
+            .pause()
+            .map(|(_, pause)| Limit::closed(HoldReason::Settling { for_secs: pause.as_secs() }));
         depends.chain(pause).collect()
     }
 
-    /// When pods get nodes that were waiting already as the newest claim was made; absent if that
-    /// is now, or nobody waits.
+    /// When pods get nodes that the newest claim may have been made for; absent if that is now, or
+    /// nobody waits.
     pub(crate) fn provisions_at(&self) -> Option<Timestamp> {
+        self.pause().map(|(until, _)| until)
+    }
+
+    /// Until when, and how long in all, pods wait for nodes because of the newest claim.
+    ///
+    /// | pods wait since         | the next claim      |
+    /// |-------------------------|---------------------|
+    /// | before the newest claim | 10 s after that one |
+    /// | the same second         | 1 s after that one  |
+    /// | later                   | now                 |
+    ///
+    /// A node that leaves is a reason to look again only if it has pods that need another one.
+    fn pause(&self) -> Option<(Timestamp, SignedDuration)> {
         let (cluster, members) = (self.cluster, &self.cluster.members);
         let created = || members.iter().filter_map(|member| member.facts.created);
         let newest = created().max()?;
         let refused = cluster.pending.iter().filter_map(Pod::last_event);
-        let left = members.iter().filter_map(Member::left_at);
-        let waiting_since = refused.chain(left).max()?;
+        let with_pods = members.iter().filter(|it| !cluster.is_reschedulable_free(it));
+        let waiting_since = refused.chain(with_pods.filter_map(Member::left_at)).max()?;
         // A step that made as many as it may has left some pods out.
         let was_cut = || created().filter(|at| *at == newest).count() >= BURST as usize;
-        if waiting_since >= newest || was_cut() {
-            return None;
-        }
-        newest.checked_add(PAUSE).ok().filter(|at| *at > cluster.now)
+        let pause = match waiting_since.cmp(&newest) {
+            Ordering::Less => PAUSE,
+            Ordering::Equal => SAME_SECOND,
+            Ordering::Greater => return None,
+        };
+        let until = newest.checked_add(pause).ok().filter(|at| *at > cluster.now && !was_cut())?;
+        Some((until, pause))
     }
 }

@@ -215,16 +215,42 @@ fn agent(arch: &str, spec: &Value) -> Object {
         .build()
 }
 
+/// The instance types that the first new claim may have.
+fn types(step: &Step) -> Vec<String> {
+    let claims = created(step);
+    let all = claims[0]["spec"]["requirements"].as_array().unwrap().clone();
+    let entry = all.into_iter().find(|entry| {
+        entry["key"] == "node.kubernetes.io/instance-type" && entry["operator"] == "In"
+    });
+    serde_json::from_value(entry.unwrap()["values"].clone()).unwrap()
+}
+
+/// A LimitRange gives it two processors that its template does not ask for.
+#[test]
+fn agents_take_what_their_newest_pod_asks_for() {
+    let pool =
+        || ready(&json!([{"key": "kubernetes.io/os", "operator": "In", "values": ["linux"]}]));
+    let agent = || agent("amd64", &json!({}));
+    let small = |step: &Step| types(step).iter().any(|name| name == "c-1x-amd64-linux");
+    assert!(small(&step([pool(), agent(), waiting("p").build()])));
+    let of_agent = json!([{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "amd64",
+        "uid": agent().uid(), "controller": true}]);
+    let pod = |name: &str, cpu: &str, since: &str| {
+        let pod = karpenter::pod(name, "n", cpu).created_at(since);
+        pod.with("/metadata/ownerReferences", of_agent.clone()).build()
+    };
+    let here = || [karpenter::claim("default", "n").build(), node("n").build()];
+    let (old, new) = ("2025-12-30T00:00:00Z", "2025-12-31T00:00:00Z");
+    let claims_small = |pods: [Object; 2]| {
+        let objects = [pool(), agent(), serving("p", 80), serving("q", 80)];
+        small(&step(objects.into_iter().chain(here()).chain(pods)))
+    };
+    assert!(!claims_small([pod("a", "100m", old), pod("b", "2", new)]));
+    assert!(claims_small([pod("a", "2", old), pod("b", "100m", new)]));
+}
+
 #[test]
 fn agents_take_room_and_ports_only_of_the_machines_that_they_run_on() {
-    let types = |step: &Step| -> Vec<String> {
-        let claims = created(step);
-        let all = claims[0]["spec"]["requirements"].as_array().unwrap().clone();
-        let entry = all.into_iter().find(|entry| {
-            entry["key"] == "node.kubernetes.io/instance-type" && entry["operator"] == "In"
-        });
-        serde_json::from_value(entry.unwrap()["values"].clone()).unwrap()
-    };
     let pool =
         || ready(&json!([{"key": "kubernetes.io/os", "operator": "In", "values": ["linux"]}]));
     let large = agent("arm64", &json!({"resources": {"requests": {"cpu": "2"}}}));
@@ -274,6 +300,7 @@ fn pods_that_a_node_did_not_help_get_the_next_one_after_a_while() {
         ("just made for it", "2025-12-31T23:59:57Z", "2025-12-31T23:59:55Z", 0),
         ("made a while ago", "2025-12-31T23:59:50Z", "2025-12-31T23:59:49Z", 1),
         ("made for others", "2025-12-31T23:59:57Z", "2025-12-31T23:59:58Z", 1),
+        ("in one second, which is over", "2025-12-31T23:59:59Z", "2025-12-31T23:59:59Z", 1),
     ];
     for (case, made, since, expected) in cases {
         let pod = refused("p", since).build();
@@ -282,6 +309,32 @@ fn pods_that_a_node_did_not_help_get_the_next_one_after_a_while() {
         let again = (expected == 0).then(|| "2026-01-01T00:00:07Z".parse().unwrap());
         assert_eq!(step.wake_at, again, "{case}");
     }
+}
+
+/// Nodes that leave made a pool ask for twelve nodes for one pod, all within a second.
+#[test]
+fn a_node_that_leaves_asks_for_one_replacement_at_most() {
+    let taint = json!([{"key": "dedicated", "effect": "NoExecute"}]);
+    let useless = |name: &str, created: &str| {
+        let claim = karpenter::claim("default", name).created_at(created);
+        [claim.build(), node(name).with("/spec/taints", taint.clone()).build()]
+    };
+    let claims = |newest: &str, leaving_pods: usize| {
+        let gone = karpenter::claim("default", "old")
+            .with("/metadata/deletionTimestamp", json!("2026-01-01T00:00:00Z"))
+            .with("/metadata/finalizers", json!(["karpenter.sh/termination"]));
+        let pods =
+            (0..leaving_pods).map(|at| karpenter::pod(&format!("q{at}"), "old", "1").build());
+        let pending = refused("p", "2025-12-31T23:00:00Z").build();
+        let objects = [gone.build(), node("old").build(), ready(&json!([])), pending];
+        let step = step(useless("n", newest).into_iter().chain(objects).chain(pods));
+        (created(&step).len(), step.wake_at.map(|at| at.to_string()))
+    };
+    let (before, now) = ("2025-12-31T23:59:57Z", "2026-01-01T00:00:00Z");
+    let at = |instant: &str| Some(instant.to_owned());
+    assert_eq!(claims(before, 0), (0, at("2026-01-01T00:00:07Z")), "it was empty");
+    assert_eq!(claims(before, 1).0, 1, "its pods need another one");
+    assert_eq!(claims(now, 1), (0, at("2026-01-01T00:00:01Z")), "which may be there");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use smol_str::SmolStr;
 
 use super::Base;
 use super::offer::Offer;
-use super::overhead::{Overhead, collide};
+use super::overhead::{self, Overhead, collide};
 use super::scheduled::{NodeLabels, ScheduledPod};
 use crate::dialect::karpenter::names::label;
 use crate::dialect::karpenter::read::Cluster;
@@ -102,9 +102,10 @@ impl<'c, 'w> Inventory<'c, 'w> {
         let indices = 0..cluster.pools.len();
         let offers: Vec<Vec<Offer<'w>>> =
             indices.clone().map(|pool| Offer::all(cluster, pool)).collect();
+        let agents = overhead::agents(cluster, daemons);
         let overhead = cluster.pools.iter().zip(&offers);
         let overhead =
-            overhead.map(|(pool, offers)| Overhead::new(pool, offers, daemons)).collect();
+            overhead.map(|(pool, offers)| Overhead::new(pool, offers, &agents)).collect();
         let usage = indices.map(|pool| usage(cluster, pool)).collect();
         let keeps_away = |pod: &Pod<'_>| pod.is_active() && pod.facts.keeps_others_away;
         let has_topology = cluster.pods.values().flatten().any(keeps_away);

@@ -1,9 +1,13 @@
 //! What DaemonSets take of the nodes that a pool would make.
 
+use std::collections::BTreeMap;
+
 use convoy_api::Object;
 
 use super::labels::PoolLabels;
 use super::offer::Offer;
+use crate::dialect::karpenter::read::Cluster;
+use crate::dialect::karpenter::read::pod::{Owner, Pod};
 use crate::dialect::karpenter::read::pod_requirements::{PodRequirements, Port};
 use crate::dialect::karpenter::read::pool::Pool;
 use crate::resources::Amounts;
@@ -20,15 +24,18 @@ pub(super) struct Overhead<'w> {
 }
 
 impl<'w> Overhead<'w> {
-    pub(super) fn new(pool: &Pool<'_>, offers: &[Offer<'w>], daemons: &[&'w Object]) -> Self {
+    pub(super) fn new(
+        pool: &Pool<'_>,
+        offers: &[Offer<'w>],
+        agents: &[PodRequirements<'w>],
+    ) -> Self {
         let mut overhead = Self::default();
         let (taints, labels) = (pool.taints(), PoolLabels::of(pool));
-        for daemon in daemons {
-            let needs = PodRequirements::of_template(daemon);
+        for needs in agents {
             if needs.first_intolerable(&taints).is_some() {
                 continue;
             }
-            let own = labels.with(pool, &needs);
+            let own = labels.with(pool, needs);
             let labels = own.as_ref().unwrap_or(&labels);
             let runs =
                 |offer: &&Offer<'_>| needs.accept_relaxed(|key| offer.label_in(pool, labels, key));
@@ -38,7 +45,7 @@ impl<'w> Overhead<'w> {
                     overhead.amounts.add(&needs.amounts);
                     overhead.ports.extend_from_slice(needs.ports());
                 }
-                _ => overhead.some.push(needs),
+                _ => overhead.some.push(needs.clone()),
             }
         }
         overhead
@@ -65,6 +72,33 @@ impl<'w> Overhead<'w> {
         }
         all.fit_into(room)
     }
+}
+
+/// What the pods of DaemonSets need. What they ask for is read from the newest pod that is there:
+/// admission may have given it more than the template says, as LimitRanges do.
+pub(super) fn agents<'w>(
+    cluster: &Cluster<'w>,
+    daemon_sets: &[&'w Object],
+) -> Vec<PodRequirements<'w>> {
+    let mut newest: BTreeMap<&str, &Pod<'w>> = BTreeMap::new();
+    if !daemon_sets.is_empty() {
+        let pods = cluster.pods.values().flatten();
+        for pod in pods.filter(|pod| pod.facts.owner == Owner::DaemonSet) {
+            let Some(owner) = pod.object.controller() else { continue };
+            let known = newest.entry(owner.uid).or_insert(pod);
+            if pod.object.created_at() > known.object.created_at() {
+                *known = pod;
+            }
+        }
+    }
+    let needs = |daemon_set: &&'w Object| {
+        let mut needs = PodRequirements::of_template(daemon_set);
+        if let Some(pod) = daemon_set.uid().and_then(|uid| newest.get(uid)) {
+            needs.amounts = pod.facts.amounts.clone();
+        }
+        needs
+    };
+    daemon_sets.iter().map(needs).collect()
 }
 
 /// Whether two pods cannot be on one node because of their ports.
