@@ -225,7 +225,7 @@ fn types(step: &Step) -> Vec<String> {
     serde_json::from_value(entry.unwrap()["values"].clone()).unwrap()
 }
 
-/// A LimitRange gives it two processors that its template does not ask for.
+/// A `LimitRange` gives it two processors that its template does not ask for.
 #[test]
 fn agents_take_what_their_newest_pod_asks_for() {
     let pool =

@@ -75,7 +75,7 @@ impl<'w> Overhead<'w> {
 }
 
 /// What the pods of DaemonSets need. What they ask for is read from the newest pod that is there:
-/// admission may have given it more than the template says, as LimitRanges do.
+/// admission may have given it more than the template says, as `LimitRanges` do.
 pub(super) fn agents<'w>(
     cluster: &Cluster<'w>,
     daemon_sets: &[&'w Object],
