@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::core::v1::Event;
-use kube::api::{Api, ListParams, PostParams};
+use kube::ResourceExt;
+use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams, PropagationPolicy};
 use serde_json::json;
 
 use crate::cluster::{Cluster, both, is_ready, start};
@@ -168,6 +169,34 @@ async fn a_storm_of_expired_watches_is_no_storm_of_lists() {
     assert!((2..=7).contains(&lists), "{lists} lists");
     cluster.roll(|_, _| {}).await;
     assert_eq!(cluster.live_pods().await.len(), 3);
+    running.end().await;
+}
+
+/// The watch of Deployments tells nothing, that of ReplicaSets works: what the garbage collector
+/// orphans is seen, and that its owner goes is not.
+#[tokio::test]
+async fn an_owner_that_is_being_deleted_adopts_nothing_though_its_watch_is_late() {
+    let cluster = Cluster::new().await;
+    cluster.create(2).await;
+    let client = meddled(cluster.transport(), |_, uri| {
+        let is_late = is_watch(uri) && uri.path().ends_with("/deployments");
+        if is_late { Fate::Silence } else { Fate::Sound }
+    });
+    let running = start(&client, both());
+    cluster.roll(|_, _| {}).await;
+    cluster.rest().await;
+    let orphan =
+        DeleteParams { propagation_policy: Some(PropagationPolicy::Orphan), ..Default::default() };
+    cluster.deployments().delete("web", &orphan).await.unwrap();
+    let web = cluster.deployments().get("web").await.unwrap();
+    assert!(web.metadata.deletion_timestamp.is_some(), "it waits for the garbage collector");
+    let sets: Api<ReplicaSet> = cluster.sets();
+    let set = sets.list(&ListParams::default()).await.unwrap().items.remove(0).name_any();
+    let orphaned = Patch::Merge(json!({"metadata": {"ownerReferences": null}}));
+    sets.patch(&set, &PatchParams::default(), &orphaned).await.unwrap();
+    cluster.rest().await;
+    let set = sets.get(&set).await.unwrap();
+    assert_eq!(set.metadata.owner_references, None);
     running.end().await;
 }
 
