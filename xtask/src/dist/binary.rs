@@ -22,6 +22,11 @@ const RANDOM: &str = "getrandom_backend=\"linux_getrandom\"";
 /// slow or large in production cannot start another binary in its place first.
 pub(super) const FEATURES: &str = "--features=profiles";
 
+/// What jemalloc's `configure` finds out about the function that tells where an allocation comes from:
+/// it looks for it in a library that musl has not, while Rust links an unwinder that has it. Without,
+/// jemalloc follows frame pointers that are not there, and the process ends at its first sample.
+const UNWINDER: &str = "ac_cv_lib_gcc__Unwind_Backtrace";
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Architecture {
     Amd64,
@@ -181,6 +186,9 @@ pub(super) fn build(target: &Target, source: &Source, workspace: &Workspace) -> 
     command.env("CFLAGS", workspace.c_flags());
     command.env("SOURCE_DATE_EPOCH", source.epoch_secs.to_string());
     command.env("CONVOY_COMMIT", &source.commit);
+    if target.triple.ends_with("musl") {
+        command.env(UNWINDER, "yes");
+    }
     let output = command.stderr(Stdio::inherit()).output().context("could not run cargo")?;
     ensure!(output.status.success(), "cargo {} failed", arguments.join(" "));
     let path = executable(&String::from_utf8(output.stdout)?)?;
@@ -215,6 +223,8 @@ fn check(binary: &[u8], workspace: &Workspace) -> Result<()> {
 /// The binary runs, and names the commit.
 fn check_version(path: &str, source: &Source) -> Result<()> {
     let output = Command::new(path).args(["version", "-o", "json"]).env_clear().output()?;
+    let (status, complaint) = (output.status, String::from_utf8_lossy(&output.stderr));
+    ensure!(status.success(), "{path} version ended with {status}: {complaint}");
     let told: Value = serde_json::from_slice(&output.stdout)
         .with_context(|| format!("{path} version: {}", String::from_utf8_lossy(&output.stderr)))?;
     for (name, expected) in
