@@ -27,6 +27,9 @@ use crate::rollout::Rollout;
 use crate::watches::WatchChange;
 use crate::work_queue::WorkQueue;
 
+/// Is told every decision, what it was made from, and the time that it was made for.
+pub type DecisionObserver = Box<dyn FnMut(&Step, &Cache, Timestamp) + Send>;
+
 /// Which dialects run, and how.
 pub struct Settings {
     pub dialects: Vec<&'static dyn Dialect>,
@@ -40,8 +43,8 @@ pub struct Settings {
     pub fence: Fence,
     /// The time that decisions are made for, and that events are dated by.
     pub clock: Clock,
-    /// Whether decisions are kept for [`Reconciler::take_steps`].
-    pub keeps_steps: bool,
+    /// Called with every decision before its writes.
+    pub observer: Option<DecisionObserver>,
 }
 
 impl Settings {
@@ -55,7 +58,7 @@ impl Settings {
             metrics,
             fence: Fence::none(),
             clock: Clock::default(),
-            keeps_steps: false,
+            observer: None,
         }
     }
 }
@@ -89,7 +92,6 @@ pub struct Decided {
 }
 
 /// The cache, the work queue, and the steps in flight.
-#[derive(Debug)]
 pub struct Reconciler {
     cache: Cache,
     queue: WorkQueue<Rollout>,
@@ -108,8 +110,7 @@ pub struct Reconciler {
     concurrency: usize,
     log: Option<DecisionLog>,
     metrics: Arc<Metrics>,
-    /// The decisions since somebody asked, where they are kept.
-    steps: Option<Vec<Step>>,
+    observer: Option<DecisionObserver>,
 }
 
 /// What follows once the writes of a step have ended.
@@ -123,10 +124,19 @@ struct InFlight {
     reports_denial: bool,
 }
 
+impl std::fmt::Debug for Reconciler {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Reconciler")
+            .field("queue", &self.queue)
+            .field("in_flight", &self.in_flight)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Reconciler {
     pub fn new(settings: Settings) -> Self {
         // Those who send the writes look at the fence.
-        let Settings { dialects, observe, concurrency, decision_log, metrics, keeps_steps, .. } =
+        let Settings { dialects, observe, concurrency, decision_log, metrics, observer, .. } =
             settings;
         Self {
             cache: Cache::new(dialects),
@@ -142,7 +152,7 @@ impl Reconciler {
             concurrency: concurrency.max(1),
             log: decision_log,
             metrics,
-            steps: keeps_steps.then(Vec::new),
+            observer,
         }
     }
 
@@ -274,11 +284,6 @@ impl Reconciler {
         std::mem::take(&mut self.events)
     }
 
-    /// The decisions since the last call, in order, if they are kept.
-    pub fn take_steps(&mut self) -> Vec<Step> {
-        self.steps.as_mut().map(std::mem::take).unwrap_or_default()
-    }
-
     /// Whether any rollout may start. With members, each cluster has its own limit, and a rollout
     /// has to be looked at to know its clusters.
     fn may_start(&self) -> bool {
@@ -326,8 +331,8 @@ impl Reconciler {
         self.metrics.set_series(&rollout, series::of_step(&step));
         self.metrics.count(step.counts.iter().filter(|count| count.written.is_none()));
         self.log_decision(&rollout, &step, now);
-        if let Some(steps) = &mut self.steps {
-            steps.push(step.clone());
+        if let Some(observer) = &mut self.observer {
+            observer(&step, &self.cache, now);
         }
         let object = self.cache.world().get(&rollout.key);
         let status = object.and_then(|object| request::status(step.status.as_ref(), object));

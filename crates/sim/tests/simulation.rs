@@ -1,6 +1,8 @@
 //! The control loop in virtual time, under everything that may go wrong. Each seed is a world;
 //! one that fails prints the command that runs it again.
 
+#[path = "simulation/comparison.rs"]
+mod comparison;
 #[path = "simulation/generous.rs"]
 mod generous;
 #[path = "simulation/observed.rs"]
@@ -9,6 +11,8 @@ mod observed;
 mod ocm;
 #[path = "simulation/permissions.rs"]
 mod permissions;
+#[path = "simulation/recorded.rs"]
+mod recorded;
 #[path = "simulation/replay.rs"]
 mod replay;
 

@@ -5,13 +5,13 @@ mod streams;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use convoy_controllers::Settings;
 use convoy_controllers::cache::{Cache, CacheEvent};
 use convoy_controllers::execution::{PendingRequest, RequestId, RequestResult, StepExecution};
-use convoy_controllers::reconciler::{Reconciler, Reconciliation};
+use convoy_controllers::reconciler::{DecisionObserver, Reconciler, Reconciliation};
 use convoy_controllers::reflector::Reflector;
 use convoy_controllers::request::Request;
 use convoy_controllers::response::Response;
@@ -79,6 +79,8 @@ const DISCOVERY_RETRY: SignedDuration = SignedDuration::from_secs(5);
 /// One process, from start to stop.
 pub(crate) struct Controller {
     reconciler: Reconciler,
+    /// The decisions since somebody asked, where they are kept.
+    steps: Arc<Mutex<Vec<Step>>>,
     home: SmolStr,
     streams: Vec<Stream>,
     executions: BTreeMap<u64, (Rollout, StepExecution)>,
@@ -123,9 +125,16 @@ impl Controller {
         environment: &mut Environment<'_>,
     ) -> (Self, Scheduled) {
         let Program { dialects, home, members, behaviour, keeps_steps } = program;
-        let settings = Settings { keeps_steps, ..Settings::new(dialects) };
+        let steps = Arc::<Mutex<Vec<Step>>>::default();
+        let kept = Arc::clone(&steps);
+        let keep: DecisionObserver = Box::new(move |step, _, _| {
+            kept.lock().unwrap_or_else(PoisonError::into_inner).push(step.clone());
+        });
+        let observer = keeps_steps.then_some(keep);
+        let settings = Settings { observer, ..Settings::new(dialects) };
         let mut controller = Self {
             reconciler: Reconciler::new(settings),
+            steps,
             home,
             streams: Vec::new(),
             executions: BTreeMap::new(),
@@ -244,7 +253,7 @@ impl Controller {
 
     /// The decisions since the last call, if they are kept.
     pub(crate) fn take_steps(&mut self) -> Vec<Step> {
-        self.reconciler.take_steps()
+        std::mem::take(&mut *self.steps.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// What it knows.

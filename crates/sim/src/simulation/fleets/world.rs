@@ -46,7 +46,9 @@ pub(super) fn objects(members: u32, random: &mut Random) -> Vec<(&'static str, V
     let container = json!({"name": "app", "image": "good-1"});
     let front = json!({"apiVersion": "apps/v1", "kind": "Deployment",
         "metadata": {"name": "front", "namespace": "shop"},
-        "spec": {"replicas": 2, "template": {"spec": {"containers": [container]}}}});
+        "spec": {"replicas": 2, "selector": {"matchLabels": {"app": "front"}},
+            "template": {"metadata": {"labels": {"app": "front"}},
+                "spec": {"containers": [container]}}}});
     objects.push(("/api/v1/namespaces", shop));
     objects.push((DEPLOYMENTS, front));
     if random.happens(200) {

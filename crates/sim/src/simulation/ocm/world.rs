@@ -201,8 +201,9 @@ pub(super) fn template(image: &str, random: &mut Random) -> Value {
     let shop = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}});
     let front = json!({"apiVersion": "apps/v1", "kind": "Deployment",
         "metadata": {"name": "front", "namespace": "shop"},
-        "spec": {"replicas": 2, "template": {"spec": {"containers": [
-            {"name": "app", "image": image}]}}}});
+        "spec": {"replicas": 2, "selector": {"matchLabels": {"app": "front"}},
+            "template": {"metadata": {"labels": {"app": "front"}},
+                "spec": {"containers": [{"name": "app", "image": image}]}}}});
     let mut template = json!({"workload": {"manifests": [shop, front]}});
     if random.happens(100) {
         return template;
