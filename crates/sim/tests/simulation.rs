@@ -11,6 +11,7 @@ mod observed;
 mod ocm;
 #[path = "simulation/permissions.rs"]
 mod permissions;
+#[expect(clippy::disallowed_methods, reason = "these runs are in real time")]
 #[path = "simulation/recorded.rs"]
 mod recorded;
 #[path = "simulation/replay.rs"]

@@ -176,7 +176,7 @@ impl Home {
         let Request { method, path, content_type, mut body } = request;
         let (cluster, path) = match path.strip_prefix("/clusters/") {
             Some(rest) => rest.split_once('/').map(|(name, path)| (name, format!("/{path}"))),
-            None => Some(("", path.to_string())),
+            None => Some(("", path.clone())),
         }
         .expect("a path in a cluster");
         let mut parts: Vec<&str> = path.split('/').collect();
