@@ -27,6 +27,12 @@ pub(super) const FEATURES: &str = "--features=profiles";
 /// jemalloc follows frame pointers that are not there, and the process ends at its first sample.
 const UNWINDER: &str = "ac_cv_lib_gcc__Unwind_Backtrace";
 
+/// What jemalloc's `configure` would otherwise ask the machine that builds, so that two machines
+/// would build two binaries: how many bits an address has (processors with five levels of pages
+/// have 57, of which Linux uses 47 unless a program asks for more), and the size of huge pages.
+const ALLOCATOR: [(&str, &str); 2] =
+    [("JEMALLOC_SYS_WITH_LG_VADDR", "48"), ("JEMALLOC_SYS_WITH_LG_HUGEPAGE", "21")];
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Architecture {
     Amd64,
@@ -186,6 +192,7 @@ pub(super) fn build(target: &Target, source: &Source, workspace: &Workspace) -> 
     command.env("CFLAGS", workspace.c_flags());
     command.env("SOURCE_DATE_EPOCH", source.epoch_secs.to_string());
     command.env("CONVOY_COMMIT", &source.commit);
+    command.envs(ALLOCATOR);
     if target.triple.ends_with("musl") {
         command.env(UNWINDER, "yes");
     }
