@@ -221,18 +221,43 @@ mod tests {
         properties.iter().flat_map(below).collect()
     }
 
+    /// The paths of all values, by the schema.
+    fn paths() -> Vec<String> {
+        let schema = read("deploy/chart/values.schema.json").expect("readable");
+        values(&serde_json::from_str(&schema).expect("JSON"), "")
+    }
+
+    fn yaml(path: &str) -> serde_json::Value {
+        serde_saphyr::from_str(&read(path).expect("readable")).expect("YAML")
+    }
+
+    /// The value at a path.
+    fn at<'v>(values: &'v serde_json::Value, path: &str) -> Option<&'v serde_json::Value> {
+        path.split('.').try_fold(values, |found, name| found.get(name))
+    }
+
     #[test]
     fn every_value_is_documented_and_has_a_default() {
-        let schema = read("deploy/chart/values.schema.json").expect("readable");
-        let schema = serde_json::from_str(&schema).expect("JSON");
         let page = read("docs/reference/chart.md").expect("readable");
-        let defaults = read("deploy/chart/values.yaml").expect("readable");
-        for path in values(&schema, "") {
+        let defaults = yaml("deploy/chart/values.yaml");
+        for path in paths() {
             assert!(page.contains(&format!("`{path}`")), "docs/reference/chart.md lacks {path}");
-            let name = path.rsplit('.').next().unwrap_or(&path);
-            let has_default = defaults.contains(&format!("{name}:"));
-            let is_optional = ["global", "claims"].contains(&name);
-            assert!(has_default || is_optional, "values.yaml lacks {path}");
+            let is_optional = ["global", "resources.claims"].contains(&path.as_str());
+            assert!(at(&defaults, &path).is_some() || is_optional, "values.yaml lacks {path}");
+        }
+    }
+
+    /// What comes of it is compared in `crates/cli/tests/up/chart/every_value.rs`.
+    #[test]
+    fn every_value_is_rendered_in_a_test_as_something_else_than_its_default() {
+        let defaults = yaml("deploy/chart/values.yaml");
+        let files = ["hub", "off", "agent"]
+            .map(|name| yaml(&format!("crates/cli/tests/up/chart/values/{name}.yaml")));
+        // Helm's, and the chart ignores it.
+        for path in paths().iter().filter(|path| *path != "global") {
+            let mut given = files.iter().filter_map(|file| at(file, path));
+            let is_other = given.any(|value| Some(value) != at(&defaults, path));
+            assert!(is_other, "no file of values in the tests of the chart sets {path}");
         }
     }
 

@@ -1,6 +1,7 @@
 //! The Helm chart of `deploy/chart`, installed by the real Helm on a real API server, with
 //! `convoy` run as the chart's Deployments say, under the accounts that the chart makes.
 
+mod every_value;
 mod permissions;
 mod values;
 mod watched;

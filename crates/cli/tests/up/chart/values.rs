@@ -8,21 +8,25 @@ use super::chart;
 use crate::helm::Helm;
 
 /// The objects that the chart makes with these values.
-struct Rendered(Vec<Value>);
+pub(super) struct Rendered(Vec<Value>);
 
 impl Rendered {
-    fn with(values: &str) -> Self {
+    pub(super) fn with(values: &str) -> Self {
         let helm = Helm::new(Path::new("/dev/null"));
         let text = helm.run(&format!("template x {} {values}", chart().display()));
         let objects = serde_saphyr::from_multiple::<Value>(&text).unwrap();
         Self(objects.into_iter().filter(|object| !object.is_null()).collect())
     }
 
-    fn of(&self, kind: &str) -> impl Iterator<Item = &Value> {
+    pub(super) fn of(&self, kind: &str) -> impl Iterator<Item = &Value> {
         self.0.iter().filter(move |object| object["kind"] == kind)
     }
 
-    fn the(&self, kind: &str) -> &Value {
+    pub(super) fn kinds(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|object| object["kind"].as_str().unwrap())
+    }
+
+    pub(super) fn the(&self, kind: &str) -> &Value {
         let found: Vec<&Value> = self.of(kind).collect();
         let [one] = found[..] else { panic!("{} of {kind}", found.len()) };
         one
@@ -30,7 +34,7 @@ impl Rendered {
 }
 
 /// Whether labels are selected by `matchLabels`.
-fn selects(selector: &Value, labels: &Value) -> bool {
+pub(super) fn selects(selector: &Value, labels: &Value) -> bool {
     let wanted = selector["matchLabels"].as_object().unwrap();
     !wanted.is_empty() && wanted.iter().all(|(key, value)| labels.get(key) == Some(value))
 }
