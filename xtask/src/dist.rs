@@ -5,7 +5,7 @@
 //!
 //! | file in `dist/`                    | content                                              |
 //! |------------------------------------|------------------------------------------------------|
-//! | `linux-ARCH/convoy`                | the binary, static; what `Containerfile` copies      |
+//! | `linux-ARCH/`                      | the root of the image, which `Containerfile` copies: the static binary, and an empty `/tmp` |
 //! | `convoy-VERSION-linux-ARCH.tar.gz` | the binary and its licence                           |
 //! | `convoy-VERSION-linux-ARCH.cdx.json` | what is linked into it: a bill of materials        |
 //! | `image/`, `convoy-VERSION-image.tar` | the image, as a directory and packed; all platforms |
@@ -64,6 +64,10 @@ pub(crate) fn run(settings: &Settings) -> Result<()> {
     let layout = image::layout(&platforms, &source)?;
     artefacts.insert(format!("convoy-{}-image.tar", source.version), layout.archive(&source)?);
     write(&output, &artefacts)?;
+    for platform in &platforms {
+        let folder = format!("linux-{}", platform.architecture.oci());
+        make_temporary_directory(&output.join(folder))?;
+    }
     layout.write(&output.join("image"))?;
     Ok(writeln!(std::io::stdout(), "image {}", layout.digest)?)
 }
@@ -92,14 +96,25 @@ fn write(output: &Path, artefacts: &BTreeMap<String, Vec<u8>>) -> Result<()> {
     Ok(write!(std::io::stdout(), "{checksums}")?)
 }
 
-#[cfg(unix)]
+/// Makes the `/tmp` of a root, as [`image`] has it.
+fn make_temporary_directory(root: &Path) -> Result<()> {
+    let path = root.join(image::TEMPORARY);
+    fs::create_dir_all(&path)?;
+    set_mode(&path, image::TEMPORARY_MODE)
+}
+
 fn make_executable(path: &Path) -> Result<()> {
+    set_mode(path, 0o755)
+}
+
+#[cfg(unix)]
+fn set_mode(path: &Path, mode: u32) -> Result<()> {
     use std::os::unix::fs::PermissionsExt;
-    Ok(fs::set_permissions(path, fs::Permissions::from_mode(0o755))?)
+    Ok(fs::set_permissions(path, fs::Permissions::from_mode(mode))?)
 }
 
 #[cfg(not(unix))]
-fn make_executable(_: &Path) -> Result<()> {
+fn set_mode(_: &Path, _: u32) -> Result<()> {
     Ok(())
 }
 

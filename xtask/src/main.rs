@@ -79,14 +79,25 @@ fn main() -> ExitCode {
     }
 }
 
+/// With the code that only released binaries have: nothing else compiles it before a release. The tests
+/// compile what stands in its place, which is two items.
+const CLIPPY: [&str; 8] = [
+    "clippy",
+    "--workspace",
+    "--all-targets",
+    "--features=convoy/profiles",
+    "--quiet",
+    "--",
+    "-D",
+    "warnings",
+];
+
 fn ci() -> Result<()> {
     cargo(&["fmt", "--all", "--check"])?;
     // Go compiles on the processors that cargo leaves free.
     let (lints, programs) = std::thread::scope(|scope| {
         let programs = scope.spawn(bring_programs);
-        let lints =
-            cargo(&["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"]);
-        (lints, programs.join().expect("it returns errors"))
+        (cargo(&CLIPPY), programs.join().expect("it returns errors"))
     });
     lints?;
     let programs = programs?;

@@ -17,6 +17,10 @@ use super::source::Source;
 /// `nonroot` of the usual minimal images. A number, so that `runAsNonRoot` can be checked.
 pub(super) const USER: &str = "65532:65532";
 pub(super) const ENTRYPOINT: &str = "/convoy";
+/// The directory for temporary files, in the root of the image.
+pub(super) const TEMPORARY: &str = "tmp";
+/// Everybody may write there, and nobody removes what others wrote.
+pub(super) const TEMPORARY_MODE: u32 = 0o1777;
 
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 const INDEX: &str = "application/vnd.oci.image.index.v1+json";
@@ -91,10 +95,11 @@ impl Layout {
 
     /// The descriptor of one platform's image, and the entry for old versions of `docker load`.
     fn platform(&mut self, platform: &Platform, source: &Source) -> Result<(Value, Value)> {
-        // `/tmp` is for `convoy demo` and `convoy up --ephemeral`, which put a kubeconfig there.
+        // `/tmp` is for heap profiles, and for `convoy demo` and `convoy up --ephemeral`, which put a
+        // kubeconfig there.
         let entries = [
             Entry::file("convoy", 0o755, platform.binary.clone()),
-            Entry::directory("tmp", 0o1777),
+            Entry::directory(TEMPORARY, TEMPORARY_MODE),
         ];
         let tar = archive::tar(&entries, source.epoch_secs)?;
         let architecture = platform.architecture.oci();

@@ -125,6 +125,30 @@ fn the_containerfile_makes_the_same_image() {
     assert_eq!(instruction("FROM ").as_deref(), Some("scratch"));
     assert_eq!(instruction("USER ").as_deref(), Some(USER));
     assert_eq!(instruction("ENTRYPOINT "), Some(format!("[\"{ENTRYPOINT}\"]")));
-    let copied = instruction("COPY ").unwrap();
-    assert_eq!(copied, format!("dist/linux-${{TARGETARCH}}/convoy {ENTRYPOINT}"));
+    // A directory is copied with the modes of what is in it.
+    assert_eq!(instruction("COPY ").as_deref(), Some("dist/linux-${TARGETARCH}/ /"));
+}
+
+/// What the Containerfile copies.
+#[cfg(unix)]
+#[test]
+fn the_root_for_the_containerfile_has_what_the_image_has() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path().join("linux-amd64");
+    let binary = ("linux-amd64/convoy".to_owned(), b"binary".to_vec());
+    crate::dist::write(directory.path(), &[binary].into()).unwrap();
+    // As often as it is built.
+    for _ in 0..2 {
+        crate::dist::make_temporary_directory(&root).unwrap();
+    }
+    let mut found: Vec<(String, u32)> = Vec::new();
+    for entry in fs::read_dir(&root).unwrap() {
+        let entry = entry.unwrap();
+        let mode = entry.metadata().unwrap().permissions().mode() & 0o7777;
+        found.push((entry.file_name().into_string().unwrap(), mode));
+    }
+    found.sort();
+    assert_eq!(found, [("convoy".to_owned(), 0o755), ("tmp".to_owned(), 0o1777)]);
 }
