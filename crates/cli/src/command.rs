@@ -21,6 +21,8 @@ pub mod demo;
 #[cfg(feature = "server")]
 pub mod down;
 #[cfg(feature = "server")]
+mod ending;
+#[cfg(feature = "server")]
 mod features;
 #[cfg(feature = "server")]
 pub mod fleet;

@@ -39,6 +39,7 @@ pub struct Metrics {
     rollout_series: RolloutSeries,
     counts: DecisionCounts,
     is_ready: AtomicBool,
+    is_ending: AtomicBool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -85,6 +86,7 @@ impl Default for Metrics {
             rollout_series: RolloutSeries::default(),
             counts: DecisionCounts::default(),
             is_ready: AtomicBool::new(false),
+            is_ending: AtomicBool::new(false),
         };
         metrics.register();
         metrics
@@ -179,8 +181,17 @@ impl Metrics {
         self.is_ready.store(is_ready, Ordering::Relaxed);
     }
 
+    /// This process was told to end, and is not ready any more.
+    pub fn end(&self) {
+        self.is_ending.store(true, Ordering::Relaxed);
+    }
+
+    pub fn is_ending(&self) -> bool {
+        self.is_ending.load(Ordering::Relaxed)
+    }
+
     pub fn is_ready(&self) -> bool {
-        self.is_ready.load(Ordering::Relaxed)
+        self.is_ready.load(Ordering::Relaxed) && !self.is_ending()
     }
 
     /// All metrics in the text format of Prometheus.

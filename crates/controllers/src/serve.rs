@@ -1,6 +1,7 @@
 //! Metrics and health endpoints over HTTP.
 
 use std::convert::Infallible;
+use std::error::Error;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Collected, Full, Limited};
-use hyper::body::{Bytes, Incoming};
+use hyper::body::{Body, Bytes, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -62,6 +63,8 @@ const PROFILE_SECS_MAX: u64 = 300;
 /// The longest body that is read: the name of a level.
 const BODY_MAX: usize = 64;
 
+type BoxError = Box<dyn Error + Send + Sync>;
+
 impl Endpoint {
     pub async fn bind(address: SocketAddr) -> io::Result<Self> {
         Ok(Self { listener: TcpListener::bind(address).await? })
@@ -105,7 +108,7 @@ impl Endpoint {
 /// profile be taken: the port asks nobody who they are.
 async fn answer(
     process: &Process,
-    request: Request<Incoming>,
+    request: Request<impl Body<Error: Into<BoxError>>>,
     is_local: bool,
 ) -> Response<Full<Bytes>> {
     let (parts, body) = request.into_parts();
@@ -186,6 +189,9 @@ fn respond(process: &Process, method: &Method, path: &str, body: &str) -> Respon
         "/metrics" => (StatusCode::OK, metrics.text()),
         "/healthz" | "/livez" => (StatusCode::OK, "ok".to_owned()),
         "/readyz" if metrics.is_ready() => (StatusCode::OK, "ok".to_owned()),
+        "/readyz" if metrics.is_ending() => {
+            (StatusCode::SERVICE_UNAVAILABLE, "the process is about to end".to_owned())
+        }
         "/readyz" => (StatusCode::SERVICE_UNAVAILABLE, "not all kinds are listed yet".to_owned()),
         _ => (
             StatusCode::NOT_FOUND,
@@ -245,6 +251,36 @@ mod tests {
         assert_eq!(code(&process, &Method::GET, "/readyz", ""), 200);
         assert_eq!(code(&process, &Method::GET, "/metrics", ""), 200);
         assert_eq!(code(&process, &Method::GET, "/", ""), 404);
+        process.metrics.end();
+        // The last lists may come in after the signal.
+        process.metrics.set_ready(true);
+        assert_eq!(code(&process, &Method::GET, "/readyz", ""), 503);
+        assert_eq!(code(&process, &Method::GET, "/livez", ""), 200);
+    }
+
+    #[tokio::test]
+    async fn only_the_machine_itself_may_take_profiles_and_change_the_log_level() {
+        static LEVEL: Level = Level(Mutex::new(String::new()));
+        let process =
+            Process { metrics: Arc::default(), log_level: &LEVEL, profiles: Some(&Sampler) };
+        for (method, path, from_elsewhere) in [
+            (Method::PUT, LOG_LEVEL, 403),
+            (Method::GET, "/debug/pprof/profile?seconds=1", 403),
+            (Method::GET, "/debug/pprof/heap", 403),
+            (Method::POST, "/debug/pprof/heap", 403),
+            (Method::GET, LOG_LEVEL, 200),
+            (Method::GET, "/metrics", 200),
+            (Method::GET, "/livez", 200),
+        ] {
+            for (is_local, expected) in [(false, from_elsewhere), (true, 200)] {
+                let request = Request::builder().method(&method).uri(path);
+                let request = request.body(Full::new(Bytes::from("debug"))).unwrap();
+                let code = answer(&process, request, is_local).await.status().as_u16();
+                assert_eq!(code, expected, "{method} {path}, local: {is_local}");
+                let changed = if is_local && method == Method::PUT { "debug" } else { "" };
+                assert_eq!(std::mem::take(&mut *LEVEL.0.lock().unwrap()), changed, "{path}");
+            }
+        }
     }
 
     #[derive(Debug)]

@@ -162,10 +162,16 @@ impl Process {
         Ok(kib / 1024.0)
     }
 
-    /// Sends SIGTERM, waits, and returns the exit code.
-    pub fn end(mut self) -> Result<Option<i32>> {
+    /// Sends SIGTERM.
+    pub fn terminate(&self) -> Result<()> {
         let id = self.child.id().to_string();
         Command::new("kill").arg(id).status().context("could not run kill")?;
+        Ok(())
+    }
+
+    /// Sends SIGTERM, waits, and returns the exit code.
+    pub fn end(mut self) -> Result<Option<i32>> {
+        self.terminate()?;
         Ok(self.child.wait()?.code())
     }
 }

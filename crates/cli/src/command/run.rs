@@ -13,6 +13,7 @@ use convoy_controllers::tenure::LeaseTiming;
 use convoy_controllers::{Settings, run as run_loop};
 
 use super::controller::{Controller, DialectFlags};
+use super::ending::Ending;
 use super::leadership::{identity, lead};
 use super::signal::shutdown_signal;
 use super::webhooks::Webhooks;
@@ -22,7 +23,8 @@ use crate::{logging, output};
 
 /// Run the controllers against a Kubernetes API server
 ///
-/// SIGINT or SIGTERM stops them after the writes in progress.
+/// SIGINT or SIGTERM stops them after the writes in progress. Webhooks are answered for five seconds
+/// from then on, or until a second signal.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Kubeconfig file [default: as kubectl, or the pod's service account]
@@ -95,7 +97,7 @@ async fn serve(args: Args) -> Result<()> {
         flags,
     } = args;
     logging::init(log, tracing::Level::INFO);
-    let shutdown = shutdown_signal()?;
+    let (shutdown, mut ending) = (shutdown_signal()?, Ending::watch()?);
     let (kubeconfig, context) = (kubeconfig.as_deref(), context.as_deref());
     // An observer writes nothing, so it takes no Lease either.
     let timing =
@@ -113,15 +115,21 @@ async fn serve(args: Args) -> Result<()> {
     if let Some(address) = metrics_listen {
         metrics::serve(address, Arc::clone(&settings.metrics)).await?;
     }
-    webhooks.start(&connection, &settings.dialects).await?;
+    let has_webhooks = webhooks.start(&connection, &settings.dialects).await?;
     announce(&connection, &settings)?;
-    let Some(timing) = timing else {
+    let metrics = Arc::clone(&settings.metrics);
+    let shutdown = ending.begins(shutdown, &metrics);
+    if let Some(timing) = timing {
+        let election = Election::new(&lease_namespace, &lease_name, &identity());
+        let (client, election) = (connection.client, Election { timing, ..election });
+        lead(client.clone(), client, settings, election, shutdown).await?;
+    } else {
         run_loop(connection.client, settings, shutdown).await;
-        return Ok(());
-    };
-    let election = Election::new(&lease_namespace, &lease_name, &identity());
-    let (client, election) = (connection.client, Election { timing, ..election });
-    lead(client.clone(), client, settings, election, shutdown).await
+    }
+    if has_webhooks {
+        ending.answers_on().await;
+    }
+    Ok(())
 }
 
 fn announce(connection: &Connection, settings: &Settings) -> Result<()> {

@@ -31,14 +31,14 @@ pub(crate) struct Webhooks {
 }
 
 impl Webhooks {
-    /// Serves and registers the webhooks, if `--webhook-listen` is set.
+    /// Serves and registers the webhooks, if `--webhook-listen` is set; whether it is.
     pub(crate) async fn start(
         self,
         connection: &Connection,
         dialects: &[&'static dyn Dialect],
-    ) -> Result<()> {
+    ) -> Result<bool> {
         let Self { listen, service, namespace, secret, host } = self;
-        let Some(address) = listen else { return Ok(()) };
+        let Some(address) = listen else { return Ok(false) };
         let mut all = dialects.iter();
         if all.all(|it| it.webhooks().is_empty() && it.conversions().is_empty()) {
             bail!(
@@ -55,6 +55,6 @@ impl Webhooks {
         };
         let settings = Settings { namespace, secret, address };
         start(connection.client.clone(), dialects.to_vec(), listener, settings).await?;
-        Ok(())
+        Ok(true)
     }
 }

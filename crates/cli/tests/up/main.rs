@@ -15,6 +15,7 @@ mod daily;
 mod demo;
 mod deploy;
 mod disk;
+mod ending;
 mod flags;
 mod fleet;
 mod fleet_admission;

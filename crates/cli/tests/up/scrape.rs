@@ -1,4 +1,4 @@
-//! The numbers that a control loop serves on a port of loopback.
+//! The numbers that a control loop serves on a port of loopback, and what else is there.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -8,8 +8,15 @@ const PATIENCE: Duration = Duration::from_mins(2);
 
 /// All of them, in the text format of Prometheus.
 pub(crate) fn scrape(port: u16) -> String {
-    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
-    stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n").unwrap();
+    request(&format!("127.0.0.1:{port}"), "GET", "/metrics", "")
+}
+
+/// Sends a request to the port of metrics; the response.
+pub(crate) fn request(address: &str, method: &str, path: &str, body: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    let length = body.len();
+    let head = format!("{method} {path} HTTP/1.0\r\ncontent-length: {length}\r\n\r\n");
+    stream.write_all(format!("{head}{body}").as_bytes()).unwrap();
     let mut text = String::new();
     stream.read_to_string(&mut text).unwrap();
     text
