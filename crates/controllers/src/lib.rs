@@ -34,6 +34,7 @@ pub mod discovery;
 mod distrust;
 pub mod events;
 mod executor;
+mod failures;
 pub mod fence;
 pub mod leader;
 mod lease_watch;

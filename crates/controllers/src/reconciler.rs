@@ -17,6 +17,7 @@ use jiff::Timestamp;
 use crate::cache::{Cache, CacheEvent};
 use crate::events::ObjectEvent;
 use crate::execution::{FinishedStep, StepExecution, StepResult};
+use crate::failures::Failures;
 use crate::fence::Fence;
 use crate::lanes::Lanes;
 use crate::log::DecisionLog;
@@ -102,6 +103,7 @@ pub struct Reconciler {
     warned: BTreeMap<Rollout, Warned>,
     /// The write that the server denied in the last reconciliation of a rollout.
     denials: BTreeMap<Rollout, Denial>,
+    failures: Failures,
     /// Rollouts that had only a status to write while others waited, and were requeued behind them.
     yielded: BTreeSet<Rollout>,
     /// Kubernetes Events to record.
@@ -146,6 +148,7 @@ impl Reconciler {
             holds: BTreeMap::new(),
             warned: BTreeMap::new(),
             denials: BTreeMap::new(),
+            failures: Failures::default(),
             yielded: BTreeSet::new(),
             events: Vec::new(),
             observe,
@@ -255,6 +258,9 @@ impl Reconciler {
         let is_applied =
             |count: &&Increment| count.written.as_ref().is_some_and(|key| finished.applied(key));
         self.metrics.count(counts.iter().filter(is_applied));
+        if !matches!(finished.result, StepResult::Retry { .. }) {
+            self.failures.settle(rollout);
+        }
         match finished.result {
             // Whether or not the report was written, the step that was denied is tried again.
             _ if reports_denial => self.queue.retry(rollout, now, Duration::ZERO),
@@ -264,7 +270,7 @@ impl Reconciler {
                 self.queue.retry(rollout, now, Duration::ZERO);
             }
             StepResult::Retry { at_least, message } => {
-                tracing::warn!(rollout = %rollout.key, why = message, "write failed; retrying");
+                self.failures.report(rollout, &message);
                 self.queue.retry(rollout, now, at_least);
             }
             StepResult::Denied(denial) => {
@@ -309,6 +315,7 @@ impl Reconciler {
             self.queue.done(&rollout, None);
             self.set_holds(&rollout, Holds::new());
             self.warned.remove(&rollout);
+            self.failures.settle(&rollout);
             self.yielded.remove(&rollout);
             self.metrics.remove_series(&rollout);
             if let Some(log) = &mut self.log {

@@ -155,6 +155,11 @@ fn credentials_that_are_replaced_on_disk_are_used() {
     web(&site, "expired");
     std::thread::sleep(Duration::from_secs(2));
     assert_eq!(site.kubectl("get replicasets -l app=expired -o name"), "");
+    // Of every attempt, at the writes and at watches that were closed.
+    let refused = "rejected the credentials";
+    assert_eq!(control.lines(refused).len(), 1, "{:#?}", control.lines(refused));
+    let watches = control.lines("list or watch failed");
+    assert!(watches.len() <= 1, "{watches:#?}");
     authority.issue(folder, Duration::from_hours(1));
     rolls_out(&site, "expired");
     control.ends_in_order();
