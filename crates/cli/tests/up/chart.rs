@@ -149,7 +149,7 @@ fn one_object_of_each_dialect_rolls_out_and_outlives_the_release() {
     access.kubectl(&format!("delete lease {AGENT} -n {AGENT}"));
     let account = site.register();
     let hub_kubeconfig = format!("--hub-kubeconfig={}", account.display());
-    let (_agent, agent_metrics) = site.run(AGENT, AGENT, &[&hub_kubeconfig]);
+    let (agent, agent_metrics) = site.run(AGENT, AGENT, &[&hub_kubeconfig]);
     let mut watched = site.watch(&[("convoy", WITHIN, metrics), (AGENT, AGENT, agent_metrics)]);
     let each = std::fs::read_to_string(here("chart/each.yaml")).unwrap();
     access.kubectl_with("apply -f -", &each);
@@ -172,6 +172,7 @@ fn one_object_of_each_dialect_rolls_out_and_outlives_the_release() {
     renews_its_certificate(access);
     site.permissions_are_those_that_are_used();
     upgrades_and_goes_back(&site, &path.to_string());
+    the_agent_goes_and_leaves_what_it_placed(&site, &path.to_string(), agent);
     uninstalls(&site, hub);
 }
 
@@ -208,8 +209,14 @@ fn renews_its_certificate(access: &Access) {
 fn upgrades_and_goes_back(site: &Site, chart: &str) {
     const WEBHOOK: &str = "validatingwebhookconfiguration skyhook-operator-validating-webhook";
     let (access, helm) = (&site.access, &site.helm);
-    let before = access.get(WEBHOOK)["webhooks"].clone();
-    assert_eq!(before.as_array().map(Vec::len), Some(2), "{before}");
+    // NodePools are converted by Convoy, which says so in their definition.
+    let filled_in = || {
+        let webhooks = access.get(WEBHOOK)["webhooks"].clone();
+        (webhooks, access.get("crd nodepools.karpenter.sh")["spec"]["conversion"].clone())
+    };
+    let before = filled_in();
+    assert_eq!(before.0.as_array().map(Vec::len), Some(2), "{before:?}");
+    assert_eq!(before.1["strategy"], "Webhook");
     let other = "replicas=3,log.format=json,networkPolicy.enabled=true";
     helm.run(&format!("upgrade convoy {chart} -n {WITHIN} --set {ALL} --set {other}"));
     access.kubectl(&format!("rollout status deployment/convoy -n {WITHIN} --timeout=120s"));
@@ -218,12 +225,12 @@ fn upgrades_and_goes_back(site: &Site, chart: &str) {
     let text = deployment.to_string();
     assert!(text.contains("--log-format=json"), "{text}");
     access.kubectl(&format!("get networkpolicy convoy -n {WITHIN}"));
-    assert_eq!(access.get(WEBHOOK)["webhooks"], before);
+    assert_eq!(filled_in(), before);
     helm.run(&format!("rollback convoy 2 -n {WITHIN}"));
     let deployment = access.get(&format!("deployment convoy -n {WITHIN}"));
     assert_eq!(deployment["spec"]["replicas"], 2);
     access.refused(&format!("get networkpolicy convoy -n {WITHIN}"), "");
-    assert_eq!(access.get(WEBHOOK)["webhooks"], before);
+    assert_eq!(filled_in(), before);
     // Back to the release before, and to this one again.
     let uid = site.uid(DEFINITION);
     for (revision, version) in [(1, "convoy-0.1.0"), (2, CHART)] {
@@ -231,10 +238,40 @@ fn upgrades_and_goes_back(site: &Site, chart: &str) {
         let deployment = access.get(&format!("deployment convoy -n {WITHIN}"));
         assert_eq!(deployment["metadata"]["labels"]["helm.sh/chart"], version);
         assert_eq!(site.uid(DEFINITION), uid);
+        assert_eq!(filled_in().1, before.1);
     }
     let want = [1, 2, 3, 4, 5].map(|revision| format!("{revision}: superseded"));
     let want = [&want[..], &["6: deployed".to_owned()]].concat();
     assert_eq!(helm.history(&format!("convoy -n {WITHIN}")), want);
+}
+
+/// Upgraded with the values that it has, rolled back and uninstalled.
+fn the_agent_goes_and_leaves_what_it_placed(site: &Site, chart: &str, agent: Process) {
+    let (access, helm) = (&site.access, &site.helm);
+    let kept = "--reset-then-reuse-values --set replicas=1";
+    helm.run(&format!("upgrade {AGENT} {chart} -n {AGENT} {kept}"));
+    let deployment = access.get(&format!("deployment {AGENT} -n {AGENT}"));
+    assert_eq!(deployment["spec"]["replicas"], 1);
+    let arguments = &deployment["spec"]["template"]["spec"]["containers"][0]["args"];
+    assert!(arguments.to_string().contains(&format!("--cluster={MEMBER}")), "{arguments}");
+    helm.run(&format!("rollback {AGENT} 1 -n {AGENT}"));
+    let deployment = access.get(&format!("deployment {AGENT} -n {AGENT}"));
+    assert_eq!(deployment["spec"]["replicas"], 2);
+    drop(agent);
+    helm.run(&format!("uninstall {AGENT} -n {AGENT} --wait"));
+    for placed in ["configmap/placed", "configmap/words -n shop"] {
+        access.kubectl(&format!("label {placed} kept=yes"));
+    }
+    assert_ne!(access.kubectl(&format!("get manifestworks -n {MEMBER} -o name")), "");
+    nothing_is_left_of(access, AGENT);
+}
+
+/// Of what acts or refuses.
+fn nothing_is_left_of(access: &Access, release: &str) {
+    let left = "validatingwebhookconfigurations,mutatingwebhookconfigurations,clusterroles,\
+                clusterrolebindings,deployments,leases,services,poddisruptionbudgets";
+    let mine = format!("-l app.kubernetes.io/instance={release} -A -o name");
+    assert_eq!(access.kubectl(&format!("get {left} {mine}")), "");
 }
 
 /// The definitions and the users' objects stay, and can be changed without Convoy; nothing that acts
@@ -250,10 +287,7 @@ fn uninstalls(site: &Site, hub: Process) {
     {
         access.kubectl(&format!("label {object} kept=yes"));
     }
-    let left = "validatingwebhookconfigurations,mutatingwebhookconfigurations,clusterroles,\
-                clusterrolebindings,deployments,leases,services,poddisruptionbudgets";
-    let mine = "-l app.kubernetes.io/instance=convoy -A -o name";
-    assert_eq!(access.kubectl(&format!("get {left} {mine}")), "");
+    nothing_is_left_of(access, "convoy");
     // The same chart takes its definitions back.
     let chart = chart();
     helm.run(&format!("install convoy {} -n {WITHIN} --set {ALL}", chart.display()));
