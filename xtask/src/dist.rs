@@ -5,7 +5,7 @@
 //!
 //! | file in `dist/`                    | content                                              |
 //! |------------------------------------|------------------------------------------------------|
-//! | `linux-ARCH/`                      | the root of the image, which `Containerfile` copies: the static binary, and an empty `/tmp` |
+//! | `linux-ARCH/`                      | the root of the image for `Containerfile`: the static binary, an empty `/tmp` |
 //! | `convoy-VERSION-linux-ARCH.tar.gz` | the binary and its licence                           |
 //! | `convoy-VERSION-linux-ARCH.cdx.json` | what is linked into it: a bill of materials        |
 //! | `image/`, `convoy-VERSION-image.tar` | the image, as a directory and packed; all platforms |

@@ -15,17 +15,13 @@ pub(crate) async fn serve(address: SocketAddr, metrics: Arc<Metrics>) -> Result<
     let endpoint = Endpoint::bind(address).await.with_context(failed)?;
     let served = endpoint.address().with_context(failed)?;
     logging::announce(&format!("serving metrics on http://{served}/metrics"));
-    let process = Process { metrics, log_level: &logging::CURRENT, profiles: profiles() };
+    let process = Process { metrics, log_level: &logging::CURRENT, profiles: PROFILES };
     tokio::spawn(endpoint.run(process));
     Ok(())
 }
 
 #[cfg(feature = "profiles")]
-fn profiles() -> Option<&'static dyn Profiles> {
-    Some(&super::profile::Sampler)
-}
+const PROFILES: Option<&'static dyn Profiles> = Some(&super::profile::Sampler);
 
 #[cfg(not(feature = "profiles"))]
-fn profiles() -> Option<&'static dyn Profiles> {
-    None
-}
+const PROFILES: Option<&'static dyn Profiles> = None;
