@@ -50,7 +50,8 @@ const A_POD_IS_DELETED: &str = "crates/plan/src/dialect/karpenter/tests.rs::\
                                 a_deadline_overrides_what_pods_ask_for";
 const A_CLUSTER_HAS_A_PROFILE: &str =
     "crates/check/tests/fleet_profile.rs::a_joined_cluster_has_a_profile_until_it_leaves";
-const A_CLUSTER_JOINS: &str = "crates/check/tests/ocm_registration.rs::a_cluster_joins_once_it_is_accepted_and_stays_available";
+const A_CLUSTER_JOINS: &str = "crates/check/tests/ocm_registration.rs::\
+                               a_cluster_joins_once_it_is_accepted_and_stays_available";
 
 /// What was taken, by the name of the dialect.
 type Taken = BTreeMap<&'static str, BTreeSet<Needed>>;
@@ -136,11 +137,10 @@ fn idle(
 }
 
 fn is_elsewhere(idle: &str) -> bool {
-    let named = ELSEWHERE.iter().find(|(dialect, what, _)| {
+    ELSEWHERE.iter().any(|(dialect, what, _)| {
         idle.strip_prefix(dialect)
             .is_some_and(|rest| rest.starts_with(": ") && rest.ends_with(what))
-    });
-    named.is_some()
+    })
 }
 
 #[test]
