@@ -32,8 +32,9 @@ impl<'a> Claim<'a> {
                 let agrees = *limit != "the compartment" || *in_flight as usize == self.starts;
                 in_flight >= ceiling && by.len() <= *in_flight as usize && agrees
             }
-            HoldReason::AvailabilityFloor { available, required, unavailable, by, .. } => {
-                available <= required && by.len() <= *unavailable as usize
+            HoldReason::AvailabilityFloor { limit, available, required, unavailable, by } => {
+                let is_full = available <= required && by.len() <= *unavailable as usize;
+                is_full && self.may_serve(*available) && self.is_required(limit, *required)
             }
             HoldReason::BatchFull { size, .. } => self.in_batch() == *size as usize,
             HoldReason::BatchRunning { unfinished, by, .. } => {
@@ -87,6 +88,19 @@ impl<'a> Claim<'a> {
             | HoldReason::NotObserved { .. } => true,
             HoldReason::PlanFailed { .. } => false,
         }
+    }
+
+    /// Whether so many clusters of a placement can be available: there are as many bindings.
+    fn may_serve(self, available: u32) -> bool {
+        let bindings = self.world.iter().filter(|it| it.kind().kind == "ClusterResourceBinding");
+        self.step.dialect != "fleet" || bindings.count() >= available as usize
+    }
+
+    /// Whether a disruption budget asks for so many.
+    fn is_required(self, limit: &str, required: u32) -> bool {
+        let kind = "ClusterResourcePlacementDisruptionBudget";
+        let mut budgets = self.world.iter().filter(|it| it.kind().kind == kind);
+        limit != "minAvailable" || budgets.any(|it| it.spec()["minAvailable"] == required)
     }
 
     /// How many members have begun in the batch that begins now. Other dialects than Skyhook only
