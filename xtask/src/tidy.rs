@@ -3,6 +3,7 @@
 mod circles;
 mod dialects;
 mod layers;
+mod security;
 mod words;
 
 use std::collections::BTreeMap;

@@ -30,6 +30,14 @@ pub const GROUP: &str = "skyhook.nvidia.com";
 pub const SKYHOOK: GroupKind = GroupKind::new(GROUP, "Skyhook");
 pub const DEPLOYMENT_POLICY: GroupKind = GroupKind::new(GROUP, "DeploymentPolicy");
 
+/// Names on objects that the engine, its tools and simulated kubelets share.
+pub mod names {
+    /// On package pods: `name-version` as a label, and what the pod stands for as an annotation.
+    pub const PACKAGE: &str = "skyhook.nvidia.com/package";
+    /// On a Skyhook: it stands still while this is `true`.
+    pub const PAUSE: &str = "skyhook.nvidia.com/pause";
+}
+
 /// The CRDs of this dialect, each with every version it is served in.
 pub fn crds() -> Vec<CustomResourceDefinition> {
     crate::definition::read(include_str!("../crds/skyhook.jsonl"))

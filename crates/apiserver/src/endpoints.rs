@@ -1,12 +1,10 @@
 //! Where the services are that webhooks stand behind.
 
+use convoy_api::well_known::label::SERVICE_NAME;
 use serde_json::Value;
 
 use crate::hook_client::Services;
 use crate::resource_request::ResourceRequest;
-
-/// The label by which slices name their service.
-const SERVICE_NAME: &str = "kubernetes.io/service-name";
 
 /// There is no cluster network here: a service is wherever its endpoints are.
 impl Services for ResourceRequest {

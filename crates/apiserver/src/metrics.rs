@@ -155,7 +155,7 @@ impl Default for Metrics {
         let timed: fn() -> Histogram = durations;
         let name = "apiserver_request_duration_seconds";
         let family = Family::new_with_constructor(timed);
-        let durations = published(all, name, "Time from a request to its answer", family);
+        let durations = published(all, name, "Time from a request to its response", family);
         let name = "apiserver_current_inflight_requests";
         let in_flight = published(all, name, "Requests being answered", Family::default());
         let name = "apiserver_longrunning_requests";

@@ -34,8 +34,8 @@ impl Memory {
         objects: &[&Object],
         read: impl Fn(&Object) -> T + Sync,
     ) -> Arc<Vec<Reading<T>>> {
-        let place = (TypeId::of::<T>(), cluster.clone());
-        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner).remove(&place);
+        let slot = (TypeId::of::<T>(), cluster.clone());
+        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner).remove(&slot);
         let last = last.and_then(|last| last.downcast::<Vec<Reading<T>>>().ok());
         let readings = match last {
             Some(last) if is_same(&last, objects) => last,
@@ -43,7 +43,7 @@ impl Memory {
             None => Arc::new(parallel::map(objects, |object| ((*object).clone(), read(object)))),
         };
         let kept: Arc<dyn Any + Send + Sync> = Arc::clone(&readings) as _;
-        self.last.lock().unwrap_or_else(PoisonError::into_inner).insert(place, kept);
+        self.last.lock().unwrap_or_else(PoisonError::into_inner).insert(slot, kept);
         readings
     }
 }

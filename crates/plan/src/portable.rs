@@ -4,14 +4,12 @@
 use convoy_api::Object;
 use convoy_api::object::member::text;
 use convoy_api::well_known::annotation::{DEPLOYMENT_REVISION, LAST_APPLIED};
-use convoy_api::well_known::label::SLICE_MANAGED_BY;
+use convoy_api::well_known::label::{JOB_UID as BATCH_JOB_UID, SLICE_MANAGED_BY};
+use convoy_api::well_known::secret_type::SERVICE_ACCOUNT_TOKEN;
 use serde_json::{Map, Value};
 
 /// What controllers put on objects, and what is not sent with them.
 const JOB_UID: &str = "controller-uid";
-const BATCH_JOB_UID: &str = "batch.kubernetes.io/controller-uid";
-/// The type of secrets that hold a service account's token.
-const TOKEN_SECRET: &str = "kubernetes.io/service-account-token";
 
 const DROPPED_METADATA: [&str; 8] = [
     "resourceVersion",
@@ -35,7 +33,7 @@ pub(crate) fn is_derived(object: &Object, service_exists: impl Fn(&Object) -> bo
     match (object.kind().group.as_str(), object.kind().kind.as_str()) {
         ("", "ConfigMap") => name == "kube-root-ca.crt",
         ("", "ServiceAccount") => name == "default",
-        ("", "Secret") => text(object.raw(), "type") == TOKEN_SECRET,
+        ("", "Secret") => text(object.raw(), "type") == SERVICE_ACCOUNT_TOKEN,
         ("", "Endpoints") => service_exists(object),
         ("discovery.k8s.io", "EndpointSlice") => object.label(SLICE_MANAGED_BY).is_some(),
         ("apps", "ReplicaSet" | "ControllerRevision") => object.owners().next().is_some(),

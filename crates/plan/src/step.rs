@@ -187,9 +187,12 @@ impl Step {
 pub(crate) fn finished(mut step: Step) -> Step {
     // Groups and actions keep the dialect's order, which means something; holds are looked up
     // by name, the rollout's own first.
-    fn place(hold: &Hold) -> (bool, Option<&str>, Option<&str>) {
+    fn order(hold: &Hold) -> (bool, Option<&str>, Option<&str>) {
         (hold.member.is_some(), hold.group.as_deref(), hold.member.as_deref())
     }
-    step.holds.sort_by(|one, other| place(one).cmp(&place(other)));
+    step.holds.sort_by(|one, other| order(one).cmp(&order(other)));
     step
 }
+
+#[cfg(test)]
+mod tests;

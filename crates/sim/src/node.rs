@@ -1,7 +1,8 @@
 //! Node objects and leases as a kubelet makes them.
 
 use convoy_api::object::member::{field, list, text};
-use convoy_api::well_known::label::ZONE;
+use convoy_api::well_known::annotation::SIMULATED;
+use convoy_api::well_known::label::{ARCH, HOSTNAME, OS, ZONE};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value, json};
 
@@ -9,9 +10,6 @@ use crate::component::{Key, LEASES};
 use crate::kubelet::stamp;
 use crate::scenario::{NodeTemplate, PREFIX, Scenario};
 use crate::seed::Seed;
-
-/// The annotation of nodes that are simulated: `sim.convoy.dev/node: "true"`.
-pub const MARK: &str = "sim.convoy.dev/node";
 
 /// How long after a renewal a lease counts at least, in seconds.
 const LEASE_SECONDS: i64 = 40;
@@ -58,9 +56,9 @@ pub fn node(
 ) -> Value {
     let name = format!("{}-{in_template}", template.name);
     let mut labels: Map<String, Value> = json!({
-        "kubernetes.io/arch": "amd64",
-        "kubernetes.io/os": "linux",
-        "kubernetes.io/hostname": name,
+        (ARCH): "amd64",
+        (OS): "linux",
+        (HOSTNAME): name,
     })
     .as_object()
     .cloned()
@@ -71,7 +69,7 @@ pub fn node(
     }
     labels.extend(template.labels.iter().map(|(key, value)| (key.clone(), json!(value))));
     let mut annotations = json!(template.annotations);
-    annotations[MARK] = json!("true");
+    annotations[SIMULATED] = json!("true");
     let range = format!("10.{}.{}.0/24", (index >> 8) & 0xff, index & 0xff);
     let mut spec = json!({"podCIDR": range, "podCIDRs": [range]});
     if !template.taints.is_empty() {

@@ -27,7 +27,7 @@ pub use pattern::Pattern;
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Scenario {
-    /// Where all draws come from.
+    /// Random seed.
     pub seed: u64,
     /// The nodes to make, group by group.
     pub nodes: Vec<NodeTemplate>,

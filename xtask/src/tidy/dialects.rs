@@ -4,19 +4,21 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use super::circles::graph;
 use super::{read, root, sources};
 
-/// What may stand in the folder of a dialect, as a file or as a folder with its file.
+/// What may stand in the folder of a dialect, as a file or as a folder with its file. Each uses only
+/// those before it.
 const ROLES: [&str; 10] = [
     "names",
-    "watch",
     "read",
     "validate",
     "admission",
     "decide",
-    "write",
     "status",
+    "write",
     "report",
+    "watch",
     "tests",
 ];
 
@@ -85,6 +87,19 @@ fn is_indexed(line: &str) -> bool {
     before.into_iter().any(|letter| letter.is_alphanumeric() || "_)]".contains(letter))
 }
 
+/// Whether a line looks up a member of a JSON value under a name that it computes, as in
+/// `entry.get(name)?.as_str()`: what is found is taken for text, a number, a list.
+fn reads_value(line: &str) -> bool {
+    let taken = ["str(", "i64(", "u64(", "f64(", "bool(", "array(", "object("];
+    line.split(".get(").skip(1).any(|rest| {
+        let found = rest.split_once(')').map_or("", |(_, after)| after);
+        taken.iter().any(|form| {
+            found.starts_with(&format!("?.as_{form}"))
+                || found.starts_with(&format!(".and_then(Value::as_{}", form.trim_end_matches('(')))
+        })
+    })
+}
+
 /// Whether a line calls one of [`HELPERS`] with a value and a name. Methods of these names, which
 /// have their value before the dot, and their definitions are something else.
 fn calls_helper(line: &str) -> bool {
@@ -116,6 +131,24 @@ fn every_dialect_has_the_same_shape() {
 }
 
 #[test]
+fn a_role_uses_only_those_above_it() {
+    let level = |role: &str| ROLES.iter().position(|known| *known == role);
+    let (mut seen, mut upwards) = (0, Vec::new());
+    for (module, others) in graph(&root().join("crates/plan/src")) {
+        let [dialects, _, role] = &module[..] else { continue };
+        let Some(from) = level(role).filter(|_| dialects == "dialect") else { continue };
+        for other in others {
+            seen += 1;
+            if other.last().and_then(|role| level(role)) > Some(from) {
+                upwards.push(format!("{} uses {}", module.join("::"), other.join("::")));
+            }
+        }
+    }
+    assert!(seen > 100, "only {seen} uses were found");
+    assert!(upwards.is_empty(), "roles that are used from above:\n{}", upwards.join("\n"));
+}
+
+#[test]
 fn json_paths_stand_where_objects_are_read_and_written() {
     for dialect in dialects() {
         for file in sources(&dialect, "rs") {
@@ -125,6 +158,7 @@ fn json_paths_stand_where_objects_are_read_and_written() {
             for line in code(&file) {
                 let knows = PATHS.iter().any(|path| line.contains(path))
                     || is_indexed(&line)
+                    || reads_value(&line)
                     || calls_helper(&line);
                 assert!(!knows, "{} knows a JSON path: {}", shown(&file), line.trim());
             }
@@ -150,18 +184,20 @@ fn names_on_the_wire_stand_in_one_file_of_each_dialect() {
     }
 }
 
+/// In all crates but `check`, which recomputes what the engine decides and shares no names with it.
 #[test]
 fn a_name_on_the_wire_stands_in_one_place() {
     let mut places: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for folder in ["crates/plan/src", "crates/api/src"] {
-        for file in sources(&root().join(folder), "rs") {
+    for name in ["api", "plan", "store", "apiserver", "controllers", "sim", "cli"] {
+        for file in sources(&root().join("crates").join(name).join("src"), "rs") {
             let is_test = |part: &std::ffi::OsStr| part == "tests" || part == "tests.rs";
             if file.iter().any(is_test) {
                 continue;
             }
             for line in code(&file) {
                 let literals = line.split('"').skip(1).step_by(2);
-                for key in literals.filter(|text| is_key(text)) {
+                // The path of a request has a group in it, and no key.
+                for key in literals.filter(|text| is_key(text) && !text.starts_with('/')) {
                     places.entry(key.to_owned()).or_default().push(shown(&file));
                 }
             }
@@ -215,4 +251,53 @@ fn a_grant_cannot_be_written_down_outside_the_gate() {
         let is_sealed = fields.is_some_and(|fields| fields.contains("\n    permit: "));
         assert!(is_sealed, "{answer} a literal of it would be a permit that nobody asked for");
     }
+}
+
+/// Where something is deleted, or a pod is evicted, without a permit of its own, and why that needs
+/// none. Every other `write` file takes the permit from what was decided.
+const WITHOUT_PERMIT: [(&str, &str); 26] = [
+    ("apps/write.rs", "old ReplicaSets without replicas"),
+    ("endpoints/write.rs", "Endpoints whose Service is gone"),
+    ("endpoints/write/slices.rs", "slices without endpoints"),
+    ("fleet/write/cleanup.rs", "snapshots of a placement that is being deleted"),
+    ("fleet/write/membership.rs", "the namespace of a member cluster that leaves"),
+    ("fleet/write/override_snapshot.rs", "snapshots beyond the history"),
+    ("fleet/write/policy_snapshot.rs", "snapshots beyond the history"),
+    ("fleet/write/profile.rs", "the profile of a member cluster that leaves"),
+    ("fleet/write/run.rs", "approval requests of a run that is being deleted"),
+    ("fleet/write/snapshot.rs", "snapshots beyond the history"),
+    ("fleet/write/work.rs", "Works of a binding, whose start or removal had the permit"),
+    ("fleet_agent/write.rs", "objects on the member; the hub decided"),
+    ("karpenter/write/terminate.rs", "Node and pods of a claim whose removal had the permit"),
+    ("ocm/write/decision.rs", "decisions that list no cluster any more"),
+    ("ocm/write/registration.rs", "rights of a cluster that is not accepted"),
+    ("ocm_agent/write.rs", "objects on the member; the hub decided"),
+    ("ocm_agent/write/applied_work.rs", "objects on the member; the hub decided"),
+    ("skyhook/write.rs", "package pods that are done, and pods of a node that holds a slot"),
+    ("skyhook/write/config_map.rs", "ConfigMaps that no package uses"),
+    ("skyhook/write/intervention.rs", "failed package pods, as a person asked"),
+    ("skyhook/write/node_metadata.rs", "ConfigMaps of nodes that are not selected"),
+    ("skyhook/write/orphan.rs", "package pods that are done, of a Skyhook that is gone"),
+    ("workloads/write/cron_job.rs", "Jobs that have ended, beyond the history"),
+    ("workloads/write/job.rs", "a Job that has ended, after its time to live"),
+    ("workloads/write/revisions.rs", "revisions beyond the history"),
+    ("step/action.rs", "the verbs themselves"),
+];
+
+#[test]
+fn what_is_deleted_without_a_permit_is_no_member() {
+    let plan = root().join("crates/plan/src");
+    let verbs =
+        ["Verb::Delete,", "Verb::Delete)", "Verb::Drain", "Action::evict(", "Action::force("];
+    let is_test = |file: &PathBuf| file.iter().any(|part| part == "tests" || part == "tests.rs");
+    let files = sources(&plan, "rs").into_iter().filter(|file| !is_test(file));
+    let found: BTreeSet<String> = files
+        .filter(|file| code(file).iter().any(|line| verbs.iter().any(|verb| line.contains(verb))))
+        .map(|file| {
+            let path = file.strip_prefix(&plan).expect("found below it").display().to_string();
+            path.trim_start_matches("dialect/").to_owned()
+        })
+        .collect();
+    let listed: BTreeSet<String> = WITHOUT_PERMIT.iter().map(|(file, _)| (*file).into()).collect();
+    assert_eq!(found, listed, "each file needs a permit, or a reason here");
 }

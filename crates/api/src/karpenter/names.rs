@@ -10,13 +10,12 @@ pub const KWOK_NODE_CLASS: GroupKind = GroupKind::new(KWOK_GROUP, "KWOKNodeClass
 
 /// Labels.
 pub mod label {
-    pub use crate::well_known::label::{HOSTNAME, REGION, ZONE};
+    pub use crate::well_known::label::{HOSTNAME, INSTANCE_TYPE, REGION, ZONE};
 
     pub const NODE_POOL: &str = "karpenter.sh/nodepool";
     pub const INITIALIZED: &str = "karpenter.sh/initialized";
     pub const REGISTERED: &str = "karpenter.sh/registered";
     pub const CAPACITY_TYPE: &str = "karpenter.sh/capacity-type";
-    pub const INSTANCE_TYPE: &str = "node.kubernetes.io/instance-type";
     /// `true` on a NodeClaim whose Node keeps the taints that it came with.
     pub const DO_NOT_SYNC_TAINTS: &str = "karpenter.sh/do-not-sync-taints";
     /// Keeps load balancers from sending traffic to a node that is being drained.

@@ -57,7 +57,7 @@ impl Rights {
 
     /// Takes in what changed; `None` if a feed lost its place.
     fn advance(&self, feeds: &mut [Feed]) -> Option<()> {
-        let mut news = Vec::new();
+        let mut changes = Vec::new();
         for Feed { source, watch } in feeds {
             loop {
                 // A store that is shut down changes no more.
@@ -65,14 +65,14 @@ impl Rights {
                 if events.is_empty() {
                     break;
                 }
-                news.extend(events.into_iter().map(|event| (*source, event)));
+                changes.extend(events.into_iter().map(|event| (*source, event)));
             }
         }
-        if news.is_empty() {
+        if changes.is_empty() {
             return Some(());
         }
         let mut index = self.index.write();
-        for (source, event) in news {
+        for (source, event) in changes {
             if let Some(previous) = &event.previous {
                 index.remove(source, previous);
             }

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use convoy_api::well_known::CLIENT_SIGNER;
 use jiff::{SignedDuration, Timestamp};
 use rcgen::{
     CertificateParams, CertificateSigningRequestParams, ExtendedKeyUsagePurpose, IsCa, Issuer,
@@ -70,7 +71,7 @@ impl SignerName {
     /// `None`: somebody else's, or one whose certificates nobody here trusts.
     pub(crate) fn of(name: &str) -> Option<Self> {
         match name {
-            "kubernetes.io/kube-apiserver-client" => Some(Self::Client),
+            CLIENT_SIGNER => Some(Self::Client),
             "kubernetes.io/kube-apiserver-client-kubelet" => Some(Self::KubeletClient),
             "kubernetes.io/kubelet-serving" => Some(Self::KubeletServing),
             _ => None,

@@ -4,6 +4,7 @@ mod columns;
 mod defaults;
 
 use convoy_api::text::Name;
+use convoy_api::well_known::label::JOB_UID;
 use convoy_plan::cron::{self, Cron};
 use serde_json::{Map, Value, json};
 
@@ -20,7 +21,7 @@ use crate::status::ApiResult;
 /// A name of a job made by a schedule is eleven characters longer than the schedule's.
 const CRON_NAME_MAX: usize = 52;
 
-const UID_LABELS: [&str; 2] = ["batch.kubernetes.io/controller-uid", "controller-uid"];
+const UID_LABELS: [&str; 2] = [JOB_UID, "controller-uid"];
 const NAME_LABELS: [&str; 2] = ["batch.kubernetes.io/job-name", "job-name"];
 
 /// A job finds its pods by its own uid, unless its owner insists on another way.

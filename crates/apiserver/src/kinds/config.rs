@@ -11,6 +11,7 @@ use crate::column::Cell::{Count, Text};
 use crate::column::{AGE, Column, NAME, string};
 use crate::registry::Resource;
 use convoy_api::schema::{FieldError, Reason};
+use convoy_api::well_known::secret_type;
 
 /// All values of one object together.
 const BYTES_MAX: usize = 1 << 20;
@@ -69,14 +70,14 @@ fn typed_secret(root: &At<'_>, data: &At<'_>, errors: &mut Errors) {
         }
     };
     match root.get("type").text() {
-        "kubernetes.io/service-account-token" => {
+        secret_type::SERVICE_ACCOUNT_TOKEN => {
             let account =
                 root.get("metadata.annotations").key("kubernetes.io/service-account.name");
             if account.is_empty() {
                 errors.push(account.required(""));
             }
         }
-        "kubernetes.io/tls" => {
+        secret_type::TLS => {
             require("tls.crt");
             require("tls.key");
         }

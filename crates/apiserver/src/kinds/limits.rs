@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use convoy_api::text::Quantity;
+use convoy_api::well_known::annotation::LIMIT_RANGER;
 use serde_json::{Map, Value, json};
 
 use super::fill::{self, Fields};
@@ -13,9 +14,6 @@ use crate::metadata;
 use crate::registry::Resource;
 use crate::resource_request::ResourceRequest;
 use crate::status::{ApiResult, Status};
-
-/// The annotation of a pod that lists the defaults applied by `LimitRange`s.
-const ANNOTATION: &str = "kubernetes.io/limit-ranger";
 
 /// The lists of containers, and how people call their members.
 const LISTS: [(&str, &str); 2] =
@@ -32,7 +30,7 @@ pub(super) fn fill_in(request: &ResourceRequest, pod: &mut Value) {
             defaults.iter().flat_map(|limit| fill_in_from(limit, pod)).collect();
         if !notes.is_empty() {
             let note = format!("LimitRanger plugin set: {}", notes.join("; "));
-            pod["metadata"]["annotations"][ANNOTATION] = json!(note);
+            pod["metadata"]["annotations"][LIMIT_RANGER] = json!(note);
         }
     }
 }
@@ -269,7 +267,7 @@ mod tests {
             assert_eq!(resources["requests"], json!({"cpu": "1", "memory": "256Mi"}), "{list}");
         }
         let note = "LimitRanger plugin set: memory request for container main; memory limit for container main; memory request for init container first; memory limit for init container first";
-        assert_eq!(made["metadata"]["annotations"][ANNOTATION], note);
+        assert_eq!(made["metadata"]["annotations"][LIMIT_RANGER], note);
     }
 
     #[test]

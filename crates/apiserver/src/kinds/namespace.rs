@@ -1,6 +1,7 @@
 //! Namespaces live until their content is gone.
 
 use convoy_api::text::Name;
+use convoy_api::well_known::label::NAMESPACE_NAME;
 use serde_json::{Value, json};
 
 use super::at::{At, Errors};
@@ -34,7 +35,7 @@ pub(super) fn prepare_create(object: &mut Value) {
     let name = metadata::text(object, "name").to_owned();
     let labels = metadata::of(object).entry("labels").or_insert_with(|| json!({}));
     if let Value::Object(labels) = labels {
-        labels.insert("kubernetes.io/metadata.name".into(), json!(name));
+        labels.insert(NAMESPACE_NAME.into(), json!(name));
     }
     if object["spec"]["finalizers"].as_array().is_none_or(Vec::is_empty) {
         object["spec"] = json!({"finalizers": ["kubernetes"]});
@@ -54,7 +55,7 @@ pub(super) fn prepare_update(subresource: &str, object: &mut Value, current: &Va
     let name = metadata::text(current, "name").to_owned();
     let labels = metadata::of(object).entry("labels").or_insert_with(|| json!({}));
     if let Value::Object(labels) = labels {
-        labels.insert("kubernetes.io/metadata.name".into(), json!(name));
+        labels.insert(NAMESPACE_NAME.into(), json!(name));
     }
 }
 
@@ -133,6 +134,6 @@ fn label(object: &mut Value) {
     }
     let metadata = metadata::of(object);
     if let Some(labels) = fill::make(metadata, "labels") {
-        labels.insert("kubernetes.io/metadata.name".into(), json!(name));
+        labels.insert(NAMESPACE_NAME.into(), json!(name));
     }
 }

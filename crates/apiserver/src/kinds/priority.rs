@@ -1,6 +1,8 @@
 //! What the server decides for pods and claims from other objects: how important a pod is, whom
 //! it acts as, how long it bears a failing node, and which storage a claim gets.
 
+use convoy_api::well_known::annotation::IS_DEFAULT_CLASS;
+use convoy_api::well_known::taint::{NOT_READY, UNREACHABLE};
 use serde_json::{Value, json};
 
 use super::at::Errors;
@@ -55,7 +57,7 @@ fn tolerate(spec: &mut fill::Fields) {
             (own == key || own.is_empty()) && matches!(effect, "" | "NoExecute")
         })
     };
-    for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
+    for key in [NOT_READY, UNREACHABLE] {
         if has(spec, key) {
             continue;
         }
@@ -154,7 +156,7 @@ pub(super) fn choose_storage_class(request: &ResourceRequest, claim: &mut Value)
     let classes = all(request, "storage.k8s.io", "storageclasses");
     let defaults = classes.into_iter().filter(|class| {
         let annotations = &class["metadata"]["annotations"];
-        annotations["storageclass.kubernetes.io/is-default-class"] == "true"
+        annotations[IS_DEFAULT_CLASS] == "true"
     });
     let chosen = defaults.max_by(|a, b| {
         let age = |class: &Value| metadata::text(class, "creationTimestamp").to_owned();

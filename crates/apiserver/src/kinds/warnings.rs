@@ -1,15 +1,17 @@
 //! Warnings about valid objects whose fields have no effect, or not the effect that they seem to
 //! have.
 
+use convoy_api::well_known::{former_label, label};
+
 use super::at::At;
 
 /// Labels of nodes that have newer names, and since when.
 const LABELS: [(&str, &str, &str); 5] = [
-    ("beta.kubernetes.io/arch", "v1.14", "kubernetes.io/arch"),
-    ("beta.kubernetes.io/os", "v1.14", "kubernetes.io/os"),
-    ("beta.kubernetes.io/instance-type", "v1.17", "node.kubernetes.io/instance-type"),
-    ("failure-domain.beta.kubernetes.io/region", "v1.17", "topology.kubernetes.io/region"),
-    ("failure-domain.beta.kubernetes.io/zone", "v1.17", "topology.kubernetes.io/zone"),
+    (former_label::ARCH, "v1.14", label::ARCH),
+    (former_label::OS, "v1.14", label::OS),
+    (former_label::INSTANCE_TYPE, "v1.17", label::INSTANCE_TYPE),
+    (former_label::REGION, "v1.17", label::REGION),
+    (former_label::ZONE, "v1.17", label::ZONE),
 ];
 
 const SECCOMP_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";

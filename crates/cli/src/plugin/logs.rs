@@ -3,6 +3,7 @@
 use anyhow::{Context, Result};
 use convoy_api::Object;
 use convoy_api::object::member::{list, text};
+use convoy_api::skyhook::names::PACKAGE;
 use serde_json::Value;
 
 use super::Session;
@@ -76,7 +77,7 @@ impl Logs {
         let nodes = self.node.as_ref().filter(|node| !node.is_empty()).map(std::slice::from_ref);
         let mut selected = Vec::new();
         for pod in pods {
-            let label = pod.label("skyhook.nvidia.com/package").unwrap_or_default();
+            let label = pod.label(PACKAGE).unwrap_or_default();
             let is_its = label.strip_prefix(package);
             if !is_its.is_some_and(|rest| rest.is_empty() || rest.starts_with('-')) {
                 continue;

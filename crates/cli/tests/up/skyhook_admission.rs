@@ -273,7 +273,7 @@ fn a_real_server_asks_the_webhooks() {
     access.kubectl("wait --for=condition=Ready skyhook/all --timeout=120s");
     assert_eq!(access.get("skyhook all")["status"]["completeNodes"], "4/4");
 
-    // What somebody changes is put right.
+    // A change by somebody else is undone.
     let secret = access.get(SECRET);
     let authority = secret["data"]["ca.crt"].clone();
     assert!(bundles(access).iter().all(|bundle| *bundle == authority));

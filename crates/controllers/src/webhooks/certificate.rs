@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use convoy_api::well_known::secret_type;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan};
@@ -95,7 +96,7 @@ impl Certificate {
     /// The secret that holds it, as a change of the stored one.
     pub(crate) fn secret(&self, namespace: &str, name: &str, stored: Option<&Value>) -> Value {
         let mut secret = stored.cloned().unwrap_or_else(|| {
-            json!({"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls",
+            json!({"apiVersion": "v1", "kind": "Secret", "type": secret_type::TLS,
                 "metadata": {"name": name, "namespace": namespace}})
         });
         if !secret["metadata"]["annotations"].is_object() {

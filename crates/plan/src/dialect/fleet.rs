@@ -285,7 +285,9 @@ fn step(snapshot: &Snapshot<'_>, now: Timestamp, options: &Options) -> Step {
         Some(RolloutKind::Member) => member_step(snapshot, now, options),
         None => report::available::step(snapshot.rollout()),
     };
-    step.series = report::series::series(snapshot.rollout(), step.status.as_ref());
+    if step.verdict != Verdict::Invalid {
+        step.series = report::series::series(snapshot.rollout(), step.status.as_ref());
+    }
     step
 }
 

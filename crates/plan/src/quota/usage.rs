@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use convoy_api::well_known::annotation::STORAGE_CLASS;
 use jiff::Timestamp;
 use serde_json::Value;
 use smol_str::{SmolStr, format_smolstr};
@@ -89,7 +90,7 @@ fn service(service: &Value) -> Usage {
 }
 
 fn volume_claim(claim: &Value) -> Usage {
-    let annotated = &claim["metadata"]["annotations"]["volume.beta.kubernetes.io/storage-class"];
+    let annotated = &claim["metadata"]["annotations"][STORAGE_CLASS];
     let class = annotated.as_str().or_else(|| claim["spec"]["storageClassName"].as_str());
     let class = class.filter(|class| !class.is_empty());
     let mut usage = counted(CLAIMS);

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use convoy_api::kinds::{CUSTOM_RESOURCE_DEFINITION, NAMESPACE, NODE, POD};
 use convoy_api::object::member::{field, text};
+use convoy_api::well_known::annotation::SIMULATED;
 use convoy_api::{GroupKind, Object};
 use convoy_plan::World;
 use jiff::Timestamp;
@@ -15,7 +16,7 @@ use super::controllers::Home;
 use super::review::Review;
 use super::scope::placed;
 use crate::kubelet::stamp;
-use crate::node::{self, MARK};
+use crate::node;
 use crate::scenario::PREFIX;
 use crate::seed::Seed;
 
@@ -132,7 +133,7 @@ fn simulated(object: Object) -> Object {
         return object;
     }
     let mut raw = object.raw().clone();
-    raw["metadata"]["annotations"][MARK] = json!("true");
+    raw["metadata"]["annotations"][SIMULATED] = json!("true");
     let ready = object.condition("Ready").map(|ready| text(ready, "status"));
     let power = match ready {
         Some("False") => Some("not-ready"),

@@ -4,13 +4,11 @@
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use convoy_api::object::member::{field, list, text};
+use convoy_api::skyhook::names::PACKAGE;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::Pattern;
-
-/// Where a package's pod says what it stands for.
-const ANNOTATION: &str = "skyhook.nvidia.com/package";
 
 /// Which package pods, and which of their containers; all that is given must hold.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
@@ -58,7 +56,7 @@ impl PackageCondition {
 
 fn tag(pod: &Value) -> Option<Value> {
     let annotations = field(field(pod, "metadata"), "annotations");
-    serde_json::from_str(annotations.get(ANNOTATION)?.as_str()?).ok()
+    serde_json::from_str(annotations.get(PACKAGE)?.as_str()?).ok()
 }
 
 fn step(container: &str, stage: &str) -> Option<Step> {

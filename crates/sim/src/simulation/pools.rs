@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 
 use convoy_api::karpenter::names::{NODE_CLAIM, label};
 use convoy_api::kinds::POD;
+use convoy_api::well_known::label::INSTANCE_TYPE;
 use convoy_controllers::request::Request;
 use convoy_plan::Dialect;
 use convoy_plan::dialect::apps::ReplicaSets;
@@ -78,7 +79,7 @@ pub(super) fn machines() -> Scenario {
 
 /// The template of a pool of machines on which one pod of [`objects`] has room.
 pub(super) fn template(labels: &Value) -> Value {
-    let machine = json!({"key": "node.kubernetes.io/instance-type", "operator": "In",
+    let machine = json!({"key": INSTANCE_TYPE, "operator": "In",
         "values": ["c-2x-amd64-linux"]});
     let class = json!({"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"});
     json!({"metadata": {"labels": labels}, "spec": {"expireAfter": "Never",

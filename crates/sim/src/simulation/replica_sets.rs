@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use convoy_api::Object;
 use convoy_api::ocm::names::{
-    MANAGED_CLUSTER, MANIFEST_WORK, MANIFEST_WORK_REPLICA_SET, PLACEMENT,
+    CLUSTER_SET_LABEL, MANAGED_CLUSTER, MANIFEST_WORK, MANIFEST_WORK_REPLICA_SET, PLACEMENT,
 };
 use convoy_check::ReplicaSets;
 use convoy_controllers::request::Request;
@@ -61,7 +61,7 @@ impl Trial for ReplicaSetRehearsal {
         for number in 0..self.clusters {
             let tier = if number.is_multiple_of(50) { "canary" } else { "prod" };
             let labels = json!({"tier": tier,
-                "cluster.open-cluster-management.io/clusterset": "default"});
+                (CLUSTER_SET_LABEL): "default"});
             let body = json!({"metadata": {"name": format!("cluster-{number:05}"), "labels": labels},
                 "spec": {"hubAcceptsClient": true, "leaseDurationSeconds": 86_400}});
             requests.push(Request::create(CLUSTER_PATH, body));

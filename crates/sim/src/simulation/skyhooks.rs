@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 
 use convoy_api::apps::POD;
 use convoy_api::kinds::NODE;
+use convoy_api::skyhook::names::PAUSE;
 use convoy_api::{GroupKind, Object, ObjectKey};
 use convoy_check::Compartments;
 use convoy_controllers::request::Request;
@@ -214,13 +215,11 @@ impl Trial for Skyhooks {
 
     fn act(&mut self, random: &mut Random, cluster: &mut Cluster) -> Vec<Request> {
         let one = |patch| Some(Request::merge(&format!("{SKYHOOKS}/{NAME}"), patch));
-        let paused = |pause: Value| {
-            one(json!({"metadata": {"annotations": {"skyhook.nvidia.com/pause": pause}}}))
-        };
+        let paused = |pause: Value| one(json!({"metadata": {"annotations": {(PAUSE): pause}}}));
         if !self.to_reset.is_empty() {
             return self.continue_reset().into_iter().collect();
         }
-        let deed = match random.between(0, 18) {
+        let requested = match random.between(0, 18) {
             0..=4 => one(json!({"spec": {"packages": self.packages(random)}})),
             5 => paused(json!("true")),
             6..=8 => paused(Value::Null),
@@ -231,12 +230,12 @@ impl Trial for Skyhooks {
                 Request::delete(format!("/api/v1/namespaces/skyhook/pods/{}", pod.name()))
             }),
         };
-        deed.into_iter().collect()
+        requested.into_iter().collect()
     }
 
     fn end(&mut self, _cluster: &mut Cluster) -> Vec<Request> {
         self.versions += 1;
-        let patch = json!({"metadata": {"annotations": {"skyhook.nvidia.com/pause": null}},
+        let patch = json!({"metadata": {"annotations": {(PAUSE): null}},
             "spec": {"packages": self.package_set.packages(self.versions, self.files, "good")}});
         let mut requests = vec![Request::merge(&format!("{SKYHOOKS}/{NAME}"), patch)];
         // Where batch state is kept, a stop outlives the version that failed.

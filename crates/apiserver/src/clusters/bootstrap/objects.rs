@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
+use convoy_api::well_known::label;
 use serde_json::{Value, json};
 
 use super::template::{Care, NOW, Plan};
@@ -48,7 +49,7 @@ fn replace(object: Value) -> Plan {
 fn namespace(name: &str) -> Value {
     json!({
         "kind": "Namespace", "apiVersion": "v1",
-        "metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name}},
+        "metadata": {"name": name, "labels": {(label::NAMESPACE_NAME): name}},
         "spec": {"finalizers": ["kubernetes"]},
         "status": {"phase": "Active"},
     })
@@ -115,7 +116,7 @@ fn endpoints(endpoint: ServiceEndpoint) -> Value {
         "kind": "Endpoints", "apiVersion": "v1",
         "metadata": {
             "name": "kubernetes", "namespace": "default",
-            "labels": {"endpointslice.kubernetes.io/skip-mirror": "true"},
+            "labels": {(label::SKIP_MIRROR): "true"},
         },
         "subsets": [{
             "addresses": [{"ip": endpoint.address.to_string()}],
@@ -130,7 +131,7 @@ fn endpoint_slice(endpoint: ServiceEndpoint) -> Value {
         "kind": "EndpointSlice", "apiVersion": "discovery.k8s.io/v1",
         "metadata": {
             "name": "kubernetes", "namespace": "default",
-            "labels": {"kubernetes.io/service-name": "kubernetes"},
+            "labels": {(label::SERVICE_NAME): "kubernetes"},
         },
         "addressType": family,
         "endpoints": [{"addresses": [endpoint.address.to_string()], "conditions": {"ready": true}}],

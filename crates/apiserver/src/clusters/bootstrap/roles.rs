@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use serde_json::{Map, Value, json};
 use smol_str::SmolStr;
 
-use super::template::{Care, Plan, Template};
+use super::template::{AUTO_UPDATE, Care, Plan, Template};
 use crate::access::{Role, aggregate, read_rule};
 
 const TABLE: &str = include_str!("roles.txt");
@@ -108,8 +108,7 @@ fn base(kind: &str, namespace: &str, name: &str) -> Value {
         metadata.insert("namespace".into(), json!(namespace));
     }
     metadata.insert("labels".into(), json!({"kubernetes.io/bootstrapping": "rbac-defaults"}));
-    let auto_update = "rbac.authorization.kubernetes.io/autoupdate";
-    metadata.insert("annotations".into(), json!({auto_update: "true"}));
+    metadata.insert("annotations".into(), json!({AUTO_UPDATE: "true"}));
     json!({"kind": kind, "apiVersion": API_VERSION, "metadata": metadata})
 }
 

@@ -58,7 +58,7 @@ pub(super) struct Template {
 const UID: &str = "00000000-0000-0000-0000-000000000000";
 /// Stands for the time of creation, wherever it occurs.
 pub(super) const NOW: &str = "1970-01-01T00:00:00Z";
-const AUTO_UPDATE: &str = "rbac.authorization.kubernetes.io/autoupdate";
+pub(super) const AUTO_UPDATE: &str = "rbac.authorization.kubernetes.io/autoupdate";
 
 impl Template {
     pub(super) fn of(plan: &Plan) -> Self {

@@ -5,6 +5,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use convoy_api::well_known::CLIENT_SIGNER;
 use rustls::pki_types::CertificateSigningRequestDer;
 use rustls::pki_types::pem::PemObject;
 use serde_json::Value;
@@ -16,9 +17,6 @@ use crate::caller::MASTERS;
 use crate::metadata;
 use crate::resource_request::ResourceRequest;
 use crate::status::{ApiResult, Status};
-
-/// Signs certificates that this server accepts from its clients.
-const CLIENT_SIGNER: &str = "kubernetes.io/kube-apiserver-client";
 
 /// Refuses what the caller may not ask for, approve or sign.
 pub(crate) fn refuse(

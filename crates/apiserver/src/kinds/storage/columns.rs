@@ -1,5 +1,6 @@
 //! Volumes, claims and classes of storage in tables.
 
+use convoy_api::well_known::annotation::{IS_DEFAULT_CLASS, STORAGE_CLASS};
 use serde_json::{Value, json};
 
 use crate::column::Cell::{Count, Flag, Made, Text, Words};
@@ -109,8 +110,7 @@ fn volume_claim(row: &Row<'_>) -> Value {
 
 /// An annotation of old counts before the field.
 fn storage_class(row: &Row<'_>) -> Value {
-    let annotated =
-        &row.object["metadata"]["annotations"]["volume.beta.kubernetes.io/storage-class"];
+    let annotated = &row.object["metadata"]["annotations"][STORAGE_CLASS];
     json!(annotated.as_str().unwrap_or_else(|| row.text("/spec/storageClassName")))
 }
 
@@ -119,7 +119,7 @@ fn storage_class(row: &Row<'_>) -> Value {
 fn class_name(row: &Row<'_>) -> Value {
     let annotation = |object: &Value, key: &str| object["metadata"]["annotations"][key] == "true";
     let says_so = |object: &&Value| {
-        annotation(object, "storageclass.kubernetes.io/is-default-class")
+        annotation(object, IS_DEFAULT_CLASS)
             || annotation(object, "storageclass.beta.kubernetes.io/is-default-class")
     };
     let name = |object: &Value| plain(&object["metadata"]["name"]);

@@ -10,7 +10,7 @@ use super::{NODES, POOLS};
 use crate::stage::Stage;
 
 /// How many things happen to nodes before it is quiet.
-const DEEDS: u32 = 6;
+const CHANGES: u32 = 6;
 
 pub(super) struct Crowd<'s> {
     stage: &'s Stage,
@@ -26,7 +26,7 @@ impl<'s> Crowd<'s> {
 
     /// Some unrest. At its end a node joins; its name.
     pub(super) async fn stir(&mut self) -> String {
-        for _ in 0..DEEDS {
+        for _ in 0..CHANGES {
             self.act().await;
             let pause = u64::try_from(self.draw(150, 700)).unwrap();
             tokio::time::sleep(Duration::from_millis(pause)).await;

@@ -1,7 +1,7 @@
 //! Names on the wire: labels and annotations.
 
 use convoy_api::well_known::annotation::LAST_APPLIED;
-pub(super) use convoy_api::well_known::label::{SLICE_MANAGED_BY, ZONE};
+pub(super) use convoy_api::well_known::label::{SERVICE_NAME, SKIP_MIRROR, SLICE_MANAGED_BY, ZONE};
 
 /// What the controller is called.
 pub(super) const DIALECT: &str = "endpoints";
@@ -12,12 +12,8 @@ pub(super) const CONTROLLER: &str = "endpoint-controller";
 pub(super) const OVER_CAPACITY: &str = "endpoints.kubernetes.io/over-capacity";
 /// On Endpoints and slices of a Service without an address of its own.
 pub(super) const HEADLESS: &str = "service.kubernetes.io/headless";
-/// On slices: their Service. [`SLICE_MANAGED_BY`] says who writes them.
-pub(super) const SERVICE_NAME: &str = "kubernetes.io/service-name";
 pub(super) const SLICE_CONTROLLER: &str = "endpointslice-controller.k8s.io";
 pub(super) const MIRROR_CONTROLLER: &str = "endpointslicemirroring-controller.k8s.io";
-/// On Endpoints that are not mirrored.
-pub(super) const SKIP_MIRROR: &str = "endpointslice.kubernetes.io/skip-mirror";
 /// On Endpoints that are a lock.
 pub(super) const LEADER: &str = "control-plane.alpha.kubernetes.io/leader";
 /// Annotations that are about one object only.

@@ -12,6 +12,7 @@ use smol_str::{SmolStr, format_smolstr};
 pub const DIALECT: &str = "fleet";
 
 pub use convoy_api::fleet::{PARENT, PLACEMENT_GROUP};
+pub use convoy_api::well_known::label::NAMESPACE_NAME;
 pub const CLUSTER_GROUP: &str = "cluster.kubernetes-fleet.io";
 
 /// The group of fleet networking, which other agents serve.
@@ -77,8 +78,6 @@ pub const TARGET_STAGE: &str = "kubernetes-fleet.io/targetUpdatingStage";
 pub const TASK_TYPE: &str = "kubernetes-fleet.io/taskType";
 pub const LATEST_APPROVAL: &str = "kubernetes-fleet.io/isLatestUpdateRunApproval";
 
-/// The label of every namespace that has its name.
-pub const NAMESPACE_NAME: &str = "kubernetes.io/metadata.name";
 pub const FLEET_RESOURCE: &str = "kubernetes-fleet.io/is-fleet-resource";
 
 /// Labels of Works: where they come from.

@@ -2,8 +2,21 @@
 //! it finds nothing more. Every start counts as down, waits succeed, replacements stay
 //! uninitialized, and nodes that pods are sent to are no longer candidates.
 //!
-//! Every disruption passes the gate, per pool and reason, under the limits of
-//! [`Disruptions::limits`]; what keeps a single node from being disrupted is its
+//! # Limits, in order of precedence
+//!
+//! | decision                          | limits                                                    |
+//! |-----------------------------------|-----------------------------------------------------------|
+//! | disrupt a drifted node of a static pool | [`Disruptions::replica_limits`]: more nodes than `spec.replicas`, `spec.limits.nodes`; then as below |
+//! | disrupt a node, per pool and reason | [`Disruptions::limits`]: each budget that applies, or the number of nodes; a claim without a machine |
+//! | disrupt an expired node           | none, upstream disrupts it at once ([`methods`])          |
+//! | repair a node                     | [`Disruptions::repair`]: more than a fifth of the nodes are unhealthy |
+//! | make nodes for waiting pods       | [`Disruptions::provision_limits`]: the pool is not ready, a claim without a machine, replacements under way, a pause; then the burst of a step |
+//! | make nodes of a static pool       | [`Disruptions::scaling`]: `spec.limits.nodes`, the burst of a step |
+//! | remove nodes that a static pool no longer asks for | none ([`Disruptions::scaling`])          |
+//! | give up a claim that does not get on | [`lifecycle`]: the pause after a refusal               |
+//! | take away a claim whose Node is being deleted, or carry on with an accepted command | none ([`lifecycle`], [`command`]) |
+//!
+//! What keeps a single node from being disrupted, whatever the limits, is its
 //! [`Disruptions::obstacle`]. The methods (`methods`, `consolidate`) order the candidates, and
 //! simulate where the pods of those that the gate admits would go.
 

@@ -3,11 +3,8 @@
 use convoy_api::GroupKind;
 pub(crate) use convoy_api::karpenter::names::*;
 pub(crate) use convoy_api::kinds::{DAEMON_SET, NODE, POD, POD_DISRUPTION_BUDGET};
-pub(crate) use convoy_api::well_known::annotation::{CONFIG_MIRROR, POD_DELETION_COST};
-use convoy_api::well_known::taint;
-
-/// On a Node that Convoy's simulated kubelets run.
-pub(crate) const SIMULATED: &str = "sim.convoy.dev/node";
+pub(crate) use convoy_api::well_known::annotation::{CONFIG_MIRROR, POD_DELETION_COST, SIMULATED};
+use convoy_api::well_known::{former_label, taint};
 
 pub(crate) const VOLUME_ATTACHMENT: GroupKind =
     GroupKind::new("storage.k8s.io", "VolumeAttachment");
@@ -17,8 +14,8 @@ pub(crate) const PAUSED: &str = "convoy/paused";
 
 /// Labels that the simulated provider and kubelets put on nodes.
 pub(crate) mod node_label {
-    pub(crate) const ARCH: &str = "kubernetes.io/arch";
-    pub(crate) const OS: &str = "kubernetes.io/os";
+    pub(crate) use convoy_api::well_known::label::{ARCH, OS};
+
     pub(crate) const INSTANCE_FAMILY: &str = "karpenter.kwok.sh/instance-family";
     pub(crate) const INSTANCE_SIZE: &str = "karpenter.kwok.sh/instance-size";
     pub(crate) const INSTANCE_CPU: &str = "karpenter.kwok.sh/instance-cpu";
@@ -44,11 +41,11 @@ pub(crate) const WELL_KNOWN_LABELS: [&str; 13] = [
 
 /// Beta labels and the stable labels that replace them.
 pub(crate) const RENAMED_LABELS: [(&str, &str); 5] = [
-    ("failure-domain.beta.kubernetes.io/zone", label::ZONE),
-    ("failure-domain.beta.kubernetes.io/region", label::REGION),
-    ("beta.kubernetes.io/arch", node_label::ARCH),
-    ("beta.kubernetes.io/os", node_label::OS),
-    ("beta.kubernetes.io/instance-type", label::INSTANCE_TYPE),
+    (former_label::ZONE, label::ZONE),
+    (former_label::REGION, label::REGION),
+    (former_label::ARCH, node_label::ARCH),
+    (former_label::OS, node_label::OS),
+    (former_label::INSTANCE_TYPE, label::INSTANCE_TYPE),
 ];
 
 /// The effect with which [`DISRUPTED_TAINT`] keeps pods away.

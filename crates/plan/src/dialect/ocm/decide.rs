@@ -16,7 +16,8 @@
 //! The engine keeps no state: it looks at how far every cluster is and goes through the groups
 //! from the first one each time, so a cluster that joins late is simply found unstarted.
 //! Removals have one limit, the deferral: but for that, a cluster that is no longer selected loses
-//! its work at once.
+//! its work at once. Nothing limits the works of a cluster that leaves ([`registration`]), nor those
+//! that are finished and whose time to live is over ([`completed`]).
 
 mod balance;
 pub(crate) mod completed;

@@ -1,7 +1,8 @@
 //! The names that a Skyhook goes by on other objects: annotation, label and condition keys,
 //! and the names of pods and ConfigMaps.
 
-pub(super) use convoy_api::well_known::annotation::CONFIG_MIRROR;
+pub(super) use convoy_api::skyhook::names::{PACKAGE, PAUSE};
+pub(super) use convoy_api::well_known::annotation::{CONFIG_MIRROR, LIMIT_RANGER};
 pub(super) use convoy_api::well_known::taint::UNSCHEDULABLE;
 use sha2::{Digest, Sha256};
 use smol_str::SmolStr;
@@ -14,14 +15,11 @@ pub(super) const PAUSE_IMAGE: &str = "registry.k8s.io/pause:3.10";
 pub(super) const PREFIX: &str = "skyhook.nvidia.com/";
 /// On pods and ConfigMaps: whose they are.
 pub(super) const NAME: &str = "skyhook.nvidia.com/name";
-/// On pods, a label (`name-version`) and an annotation (JSON).
-pub(super) const PACKAGE: &str = "skyhook.nvidia.com/package";
 /// On interrupt pods.
 pub(super) const INTERRUPT: &str = "skyhook.nvidia.com/interrupt";
 /// On nodes, by people: leave it alone.
 pub(super) const IGNORE: &str = "skyhook.nvidia.com/ignore";
-/// On Skyhooks, by people; only the text `true` counts.
-pub(super) const PAUSE: &str = "skyhook.nvidia.com/pause";
+/// On Skyhooks, by people, as is [`PAUSE`]; only the text `true` counts.
 pub(super) const DISABLE: &str = "skyhook.nvidia.com/disable";
 /// On a `DeploymentPolicy`, by people: which nodes count as progress towards the safety limit.
 pub(super) const SAFETY_PROGRESS: &str = "convoy.dev/safety-progress";
@@ -38,9 +36,6 @@ pub(super) const CORDON: &str = "skyhook.nvidia.com/cordon_";
 pub(super) const NODE_STATE: &str = "skyhook.nvidia.com/nodeState_";
 /// On nodes, with a taint's key behind it.
 pub(super) const AUTO_TAINT: &str = "skyhook.nvidia.com/autoTaint_";
-
-/// On pods: where a `LimitRange` says what it filled in.
-pub(super) const LIMIT_RANGER: &str = "kubernetes.io/limit-ranger";
 
 /// The keys that one Skyhook uses on nodes.
 #[derive(Clone, Debug)]

@@ -2,7 +2,6 @@
 
 pub(crate) mod events;
 pub(crate) mod series;
-pub(crate) mod waiting;
 
 use convoy_api::skyhook::StatusWord;
 use serde_json::{Map, Value, json};
@@ -11,11 +10,9 @@ use crate::count;
 use crate::dialect::skyhook::decide::Decision;
 use crate::dialect::skyhook::decide::compartment::Compartment;
 use crate::dialect::skyhook::read::node::word_text;
+use crate::dialect::skyhook::status::conditions::NOTHING_SELECTED;
 use crate::hold::{Hold, HoldReason};
 use crate::step::{BatchReport, GroupReport, MemberState, Verdict};
-
-/// What is said of a Skyhook without nodes, which is complete all the same.
-pub(crate) const NOTHING_SELECTED: &str = "no node matches spec.nodeSelectors";
 
 /// The summary with the keys that vectors use.
 pub(crate) fn summary(decision: &Decision<'_, '_>, rolled_up: StatusWord) -> Value {

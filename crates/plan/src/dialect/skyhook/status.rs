@@ -1,6 +1,7 @@
 //! The Skyhook's status as it should read after a decision.
 
-mod conditions;
+pub(crate) mod conditions;
+mod waiting;
 
 use std::collections::BTreeMap;
 

@@ -6,6 +6,7 @@ use convoy_api::Object;
 use convoy_api::kinds::DEPLOYMENT;
 use convoy_api::object::member::{list, text};
 use convoy_controllers::request::Request;
+use convoy_plan::dialect::fleet::names::LATEST;
 use serde_json::{Value, json};
 
 use super::user::of_placement;
@@ -171,9 +172,7 @@ impl Fleets {
     /// The release is known, and each cluster has it and fails, or waits.
     fn is_contained(&self) -> Result<(), String> {
         let image = format!("bad-{}", self.releases);
-        let latest = self
-            .of(SNAPSHOT)
-            .find(|it| it.label("kubernetes-fleet.io/is-latest-snapshot") == Some("true"));
+        let latest = self.of(SNAPSHOT).find(|it| it.label(LATEST) == Some("true"));
         let latest = latest.ok_or("no snapshot is the latest")?;
         if !latest.spec().to_string().contains(&image) {
             return Err(format!("{} has not {image}", latest.key()));

@@ -6,7 +6,8 @@ use convoy_api::Object;
 use convoy_api::kinds::DEPLOYMENT;
 use convoy_api::object::member::{field, list, text};
 use convoy_api::ocm::names::{
-    APPLIED_MANIFEST_WORK, MANAGED_CLUSTER, MANIFEST_WORK, PLACEMENT_DECISION,
+    APPLIED_MANIFEST_WORK, CLUSTER_SET_LABEL, MANAGED_CLUSTER, MANIFEST_WORK, PLACEMENT_DECISION,
+    PLACEMENT_LABEL,
 };
 use convoy_controllers::request::Request;
 use serde_json::{Value, json};
@@ -80,9 +81,9 @@ impl OcmFleet {
         for reference in list(set.spec(), "placementRefs") {
             let name = text(reference, "name").to_owned();
             let Some(placement) = self.placement(&name) else { break };
-            let decisions = self.of(PLACEMENT_DECISION).filter(|it| {
-                it.label("cluster.open-cluster-management.io/placement") == Some(name.as_str())
-            });
+            let decisions = self
+                .of(PLACEMENT_DECISION)
+                .filter(|it| it.label(PLACEMENT_LABEL) == Some(name.as_str()));
             let decided: BTreeSet<String> = decisions
                 .flat_map(|it| list(it.status(), "decisions"))
                 .map(|it| text(it, "clusterName").to_owned())
@@ -170,7 +171,7 @@ fn is_placed(object: &Object) -> bool {
 /// Whether a placement may select a cluster.
 fn fits(cluster: &Object, spec: &Value) -> bool {
     let sets: Vec<&str> = list(spec, "clusterSets").iter().filter_map(Value::as_str).collect();
-    let set = cluster.label("cluster.open-cluster-management.io/clusterset").unwrap_or_default();
+    let set = cluster.label(CLUSTER_SET_LABEL).unwrap_or_default();
     let is_in = sets.is_empty() || sets.contains(&"global") || sets.contains(&set);
     let predicate = field(spec, "predicates").to_string();
     let region = cluster.label("region").unwrap_or_default();

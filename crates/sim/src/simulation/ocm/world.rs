@@ -2,6 +2,7 @@
 
 use convoy_api::Object;
 use convoy_api::object::member::{list, text};
+use convoy_api::ocm::names::{CLUSTER_SET_LABEL, PLACEMENT_NAME_LABEL};
 use convoy_controllers::request::Request;
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -80,7 +81,7 @@ pub(super) fn labels(random: &mut Random) -> Value {
     let region = random.pick(&["west", "east"]).unwrap_or(&"west");
     let tier = random.pick(&["canary", "prod", "prod"]).unwrap_or(&"prod");
     let set = random.pick(&["team", "team", "default"]).unwrap_or(&"team");
-    json!({"region": region, "tier": tier, "cluster.open-cluster-management.io/clusterset": set})
+    json!({"region": region, "tier": tier, (CLUSTER_SET_LABEL): set})
 }
 
 pub(super) fn placement(name: &str, clusters: u32, random: &mut Random) -> Value {
@@ -261,7 +262,7 @@ pub(in crate::simulation) fn summary(object: &Object) -> String {
     let generation = object.generation();
     match object.kind().kind.as_str() {
         "ManifestWork" => {
-            let placement = object.label("work.open-cluster-management.io/placementname");
+            let placement = object.label(PLACEMENT_NAME_LABEL);
             let placement = placement.unwrap_or_default();
             format!(" {} for {placement}{going} g{generation} [{told}]", image(spec))
         }

@@ -11,9 +11,8 @@ use convoy_api::object::member::same;
 use crate::condition::{self, Condition, truth};
 use crate::dialect::fleet::decide::schedule::cycle::{Change, Picks};
 use crate::dialect::fleet::names;
-use crate::dialect::fleet::read::binding::{recorded_decision, recorded_score};
+use crate::dialect::fleet::read::binding::{Score, recorded_decision, recorded_score};
 use crate::dialect::fleet::read::placement::{Pick, Placement};
-use crate::dialect::fleet::write::schedule::{decision, score_json};
 use crate::merge_patch::nested;
 use crate::step::{Action, Verb, Why};
 
@@ -90,4 +89,24 @@ fn decisions<'w>(placement: &Placement<'_>, picks: &Picks<'w>) -> Vec<Cow<'w, Va
         _ => UNSELECTED_LISTED,
     };
     selected.chain(unselected.take(listed)).take(LISTED).collect()
+}
+
+/// What a binding or a policy snapshot says about a selected cluster.
+pub(crate) fn decision(cluster: &str, score: Option<Score>, placement: &Placement<'_>) -> Value {
+    let reason = match score {
+        Some(Score { topology, affinity, .. }) => format!(
+            "picked by {} with affinity score {affinity} and topology spread score {topology}",
+            placement.name()
+        ),
+        None => format!("picked by {}", placement.name()),
+    };
+    let mut decision = json!({"clusterName": cluster, "selected": true, "reason": reason});
+    if let Some(score) = score {
+        decision["clusterScore"] = score_json(score);
+    }
+    decision
+}
+
+fn score_json(score: Score) -> Value {
+    json!({"affinityScore": score.affinity, "priorityScore": score.topology})
 }

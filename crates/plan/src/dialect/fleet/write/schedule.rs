@@ -9,8 +9,9 @@ use sha2::{Digest, Sha256};
 use crate::dialect::fleet::decide::schedule::Schedule;
 use crate::dialect::fleet::decide::schedule::cycle::{Change, Selected};
 use crate::dialect::fleet::names;
-use crate::dialect::fleet::read::binding::{Score, previous_state, state_of, target};
+use crate::dialect::fleet::read::binding::{previous_state, state_of, target};
 use crate::dialect::fleet::read::placement::Placement;
+use crate::dialect::fleet::status::policy::decision;
 use crate::finalizer;
 use crate::snapshot::Snapshot;
 use crate::step::{Action, Verb, Why};
@@ -46,26 +47,6 @@ pub(crate) fn actions(
 pub(crate) fn released(binding: &Object) -> Option<Action> {
     let why = Why::new("BindingDeleted", "the scheduler has nothing left to do with it");
     finalizer::removed(binding, &[names::BINDING_CLEANUP], why)
-}
-
-/// What a binding or a policy snapshot says about a selected cluster.
-pub(crate) fn decision(cluster: &str, score: Option<Score>, placement: &Placement<'_>) -> Value {
-    let reason = match score {
-        Some(Score { topology, affinity, .. }) => format!(
-            "picked by {} with affinity score {affinity} and topology spread score {topology}",
-            placement.name()
-        ),
-        None => format!("picked by {}", placement.name()),
-    };
-    let mut decision = json!({"clusterName": cluster, "selected": true, "reason": reason});
-    if let Some(score) = score {
-        decision["clusterScore"] = score_json(score);
-    }
-    decision
-}
-
-pub(crate) fn score_json(score: Score) -> Value {
-    json!({"affinityScore": score.affinity, "priorityScore": score.topology})
 }
 
 fn dropped(binding: &Object) -> Action {

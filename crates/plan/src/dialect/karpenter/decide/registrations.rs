@@ -6,9 +6,9 @@ use smol_str::SmolStr;
 
 use super::lifecycle;
 use crate::condition::instant;
-use crate::dialect::karpenter::names::{KWOK_NODE_CLASS, annotation, condition};
+use crate::dialect::karpenter::names::{KWOK_NODE_CLASS, annotation};
 use crate::dialect::karpenter::read::Cluster;
-use crate::dialect::karpenter::read::claim::Member;
+use crate::dialect::karpenter::read::claim::{self, Member};
 use crate::snapshot::Snapshot;
 
 /// How many results count.
@@ -141,11 +141,8 @@ fn result(member: &Member<'_>) -> Option<(Timestamp, bool)> {
 
 /// Why a claim was given up: its launch says so itself.
 fn failure(member: &Member<'_>) -> (SmolStr, String) {
-    let launched =
-        member.claim.condition(condition::LAUNCHED).filter(|_| !member.facts.is_launched);
-    let word = |name: &str| launched.and_then(|entry| entry.get(name)?.as_str());
-    match word("reason") {
-        Some(reason) => (SmolStr::new(reason), word("message").unwrap_or_default().to_owned()),
+    match claim::launch_refusal(member.claim) {
+        Some((reason, message)) => (SmolStr::new(reason), message.to_owned()),
         None => (SmolStr::new_static(FAILED), "Failed to register node".to_owned()),
     }
 }

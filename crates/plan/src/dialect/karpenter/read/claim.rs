@@ -1,6 +1,7 @@
 //! One member of a pool: its NodeClaim with its Node, and what matters about the claim.
 
 use convoy_api::Object;
+use convoy_api::object::member::text;
 use convoy_api::object::meta::ConditionSummary;
 use convoy_api::text::GoDuration;
 use jiff::{SignedDuration, Timestamp};
@@ -239,6 +240,14 @@ impl Lifetime {
 /// The machine that a claim has; empty until it is launched.
 pub(crate) fn provider_id(claim: &Object) -> &str {
     claim.status_text("providerID")
+}
+
+/// Reason and message of a launch that has not succeeded, as far as the claim tells them.
+pub(crate) fn launch_refusal(claim: &Object) -> Option<(&str, &str)> {
+    let launched = claim.condition(condition::LAUNCHED);
+    let refused = launched.filter(|it| text(it, "status") != "True")?;
+    let reason = Some(text(refused, "reason")).filter(|reason| !reason.is_empty())?;
+    Some((reason, text(refused, "message")))
 }
 
 /// The Node of a claim; empty until it has one.

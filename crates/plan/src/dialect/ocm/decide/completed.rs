@@ -4,6 +4,7 @@ use convoy_api::Object;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::dialect::ocm::read::work::{completed_at, ttl_secs};
+use crate::gate::{self, Candidate, Permit};
 
 /// What becomes of a work that is to go when it is through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,7 +12,7 @@ pub(crate) enum Completed {
     /// It is not through, or goes already.
     NotYet,
     Until(Timestamp),
-    Expired,
+    Expired(Permit),
 }
 
 pub(crate) fn decide(work: &Object, now: Timestamp) -> Completed {
@@ -23,8 +24,14 @@ pub(crate) fn decide(work: &Object, now: Timestamp) -> Completed {
     }
     // Beyond the calendar is never.
     match since.checked_add(SignedDuration::from_secs(ttl.max(0))) {
-        Ok(until) if until <= now => Completed::Expired,
+        Ok(until) if until <= now => expired(work),
         Ok(until) => Completed::Until(until),
         Err(_) => Completed::NotYet,
     }
+}
+
+/// The work asks for its end itself: nothing limits how many go at once.
+fn expired(work: &Object) -> Completed {
+    let admission = gate::admit(vec![Candidate::free(work.name(), 0)], &[]);
+    admission.permit().map_or(Completed::NotYet, Completed::Expired)
 }

@@ -7,9 +7,7 @@ use crate::step::{Action, Propagation, Verb, Why};
 
 /// Deletes a work whose time is over.
 pub(crate) fn actions(work: &Object, completed: Completed) -> Vec<Action> {
-    if completed != Completed::Expired {
-        return Vec::new();
-    }
+    let Completed::Expired(permit) = completed else { return Vec::new() };
     let why = Why::new("WorkExpired", "it is through, and its ttlSecondsAfterFinished is over");
-    vec![Action::delete(Verb::Delete, work, Propagation::Background, why)]
+    vec![Action::delete(Verb::DeleteMember(permit), work, Propagation::Background, why)]
 }

@@ -1,13 +1,14 @@
 //! The events of a decision, in the words of upstream's operator.
 
 use convoy_api::ObjectKey;
-use convoy_api::skyhook::{PackageState, Stage, StatusWord};
+use convoy_api::skyhook::{Stage, StatusWord};
 
 use crate::dialect::skyhook::decide::Decision;
 use crate::dialect::skyhook::decide::safety::passed_by_failures;
 use crate::dialect::skyhook::names::SAFETY_PROGRESS;
 use crate::dialect::skyhook::read::node::word_text;
 use crate::dialect::skyhook::read::state::stage_word;
+use crate::dialect::skyhook::write::orphan::package_result;
 use crate::step::{Event, EventType};
 
 /// What people watching the objects are told.
@@ -69,15 +70,4 @@ pub(crate) fn events(decision: &Decision<'_, '_>, rolled_up: StatusWord) -> Vec<
         events.push(Event::new(on_skyhook, EventType::Warning, "SafetyLimitPassed", message));
     }
     events
-}
-
-/// That a stage of a package ended.
-pub(crate) fn package_result(
-    skyhook: &str,
-    name: &str,
-    version: &str,
-    state: PackageState,
-) -> String {
-    let word = if state == PackageState::Complete { "complete" } else { "erroring" };
-    format!("Package [{name}:{version}] state {word} on [skyhook:{skyhook}]")
 }

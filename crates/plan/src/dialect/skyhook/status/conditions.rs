@@ -12,11 +12,14 @@ use crate::dialect::skyhook::decide::member::Member;
 use crate::dialect::skyhook::decide::safety::passed_by_failures;
 use crate::dialect::skyhook::names::PREFIX;
 use crate::dialect::skyhook::read::node::word_text;
-use crate::dialect::skyhook::report::{NOTHING_SELECTED, waiting};
+use crate::dialect::skyhook::status::waiting;
 use crate::hold::{Hold, HoldReason};
 
 /// How many nodes a message names.
 const NAMED_MAX: usize = 10;
+
+/// What is said of a Skyhook without nodes, which is complete all the same.
+pub(crate) const NOTHING_SELECTED: &str = "no node matches spec.nodeSelectors";
 
 /// The list as it should read.
 pub(crate) fn conditions(

@@ -79,6 +79,31 @@ fn a_node_that_waits_is_told_the_first_limit_that_is_full() {
     }
 }
 
+/// One obstacle after the other is taken away, from the first on.
+#[test]
+fn a_node_is_told_the_first_of_its_obstacles() {
+    let order = ["Ignored", "BehindRollout", "NotDisruptable", "TaintNotTolerated", "nothing"];
+    for (cleared, expected) in order.into_iter().enumerate() {
+        let mut n2 = node("n2");
+        if cleared < 1 {
+            n2 = n2.label(IGNORE, "true");
+        }
+        if cleared < 3 {
+            n2 = n2.annotation("skyhook.nvidia.com/nodeState_tune", "{");
+        }
+        if cleared < 4 {
+            n2 = n2.with("/spec/taints", json!([{"key": "broken", "effect": "NoSchedule"}]));
+        }
+        let first =
+            json!({"priority": 100, "packages": {"pb": {"version": "1.0.0", "image": "y"}}});
+        let first = object(API_VERSION, "Skyhook", "first").spec(first).build();
+        let others = [policy(2, 2), n2.build()].into_iter().chain((cleared < 2).then_some(first));
+        let step = decided(skyhook(&json!({})), others.collect());
+        let told = step.holds.iter().find(|hold| hold.member.as_deref() == Some("n2"));
+        assert_eq!(told.map_or("nothing", |hold| hold.reason.word()), expected);
+    }
+}
+
 #[test]
 fn a_failed_node_is_tried_again_after_those_never_started() {
     let state = json!({"pa|1.0.0": {"name": "pa", "version": "1.0.0", "image": "x",

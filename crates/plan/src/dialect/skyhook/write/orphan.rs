@@ -8,7 +8,6 @@ use crate::dialect::skyhook::decide::orphan::Recorded;
 use crate::dialect::skyhook::names::Keys;
 use crate::dialect::skyhook::read::options::Options;
 use crate::dialect::skyhook::read::pod::PackageTag;
-use crate::dialect::skyhook::report::events::package_result;
 use crate::dialect::skyhook::write::node::NodePatch;
 use crate::pods::node_of;
 use crate::snapshot::Snapshot;
@@ -44,4 +43,15 @@ pub(crate) fn step(
     step.events.push(Event::new(node.key(), EventType::Normal, "Apply", message));
     step.verdict = Verdict::Moving;
     step
+}
+
+/// That a stage of a package ended.
+pub(crate) fn package_result(
+    skyhook: &str,
+    name: &str,
+    version: &str,
+    state: PackageState,
+) -> String {
+    let word = if state == PackageState::Complete { "complete" } else { "erroring" };
+    format!("Package [{name}:{version}] state {word} on [skyhook:{skyhook}]")
 }

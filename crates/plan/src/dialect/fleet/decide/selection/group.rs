@@ -19,7 +19,7 @@ const PART_BYTES: usize = 800 * 1024;
 pub(crate) enum Decision<'w> {
     /// The group of this index has it all, which may be nothing.
     Kept { index: u32, is_empty: bool },
-    /// The same, but its master says otherwise and is put right.
+    /// The same, but its master says otherwise and is corrected.
     Relabelled { index: u32, master: &'w Object },
     /// The same, once the parts that an interrupted creation left out are there.
     Completed { index: u32, resources: Vec<Value>, missing: Vec<usize> },

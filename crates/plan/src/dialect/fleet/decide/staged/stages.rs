@@ -14,7 +14,7 @@ use crate::dialect::fleet::read::strategy::{StageConfig, TaskConfig, When};
 use crate::snapshot::Snapshot;
 
 /// How many clusters without a stage are named.
-const NAMED: usize = 10;
+const NAMED_MAX: usize = 10;
 
 /// Something to be done before or after a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,8 +51,8 @@ pub(crate) fn computed(
     if missing.is_empty() {
         return Ok(stages);
     }
-    let named = missing.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
-    let (count, more) = (missing.len(), if missing.len() > NAMED { ", ..." } else { "" });
+    let named = missing.iter().take(NAMED_MAX).copied().collect::<Vec<_>>().join(", ");
+    let (count, more) = (missing.len(), if missing.len() > NAMED_MAX { ", ..." } else { "" });
     Err(Halt::abort(format!("{count} clusters are in no stage: {named}{more}")))
 }
 

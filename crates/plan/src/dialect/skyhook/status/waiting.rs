@@ -47,7 +47,7 @@ pub(crate) fn summary(holds: &[Hold]) -> Option<String> {
     let mut text: Vec<String> = told.iter().map(|(group, one)| one.text(group)).collect();
     if !rest.is_empty() {
         let nodes: usize = rest.iter().map(|(_, one)| one.nodes).sum();
-        text.push(format!("{} for {} more reasons", count(nodes), rest.len()));
+        text.push(format!("{} for {} more reasons", shown(nodes), rest.len()));
     }
     (!text.is_empty()).then(|| text.join("; "))
 }
@@ -73,11 +73,11 @@ impl Sentence<'_> {
             0 => String::new(),
             more => format!(" and {more} more"),
         };
-        format!("{}{of} [{}{more}]: {}", count(self.nodes), self.first.join(", "), self.reason)
+        format!("{}{of} [{}{more}]: {}", shown(self.nodes), self.first.join(", "), self.reason)
     }
 }
 
-fn count(nodes: usize) -> String {
+fn shown(nodes: usize) -> String {
     if nodes == 1 { "1 node".to_owned() } else { format!("{nodes} nodes") }
 }
 
