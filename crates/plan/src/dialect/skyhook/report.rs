@@ -14,7 +14,8 @@ use crate::dialect::skyhook::read::node::word_text;
 use crate::hold::{Hold, HoldReason};
 use crate::step::{BatchReport, GroupReport, MemberState, Verdict};
 
-/// What is said of a Skyhook without nodes, which is complete all the same.
+/// What is said of a Skyhook without nodes. Its status is complete, as upstream has it; the rollout
+/// is held, because a selector with a typo is no success.
 pub(crate) const NOTHING_SELECTED: &str = "no node matches spec.nodeSelectors";
 
 /// The summary with the keys that vectors use.
@@ -126,7 +127,7 @@ pub(crate) fn verdict(decision: &Decision<'_, '_>) -> Verdict {
         return Verdict::Moving;
     }
     if decision.complete {
-        return Verdict::Done;
+        return if decision.members.is_empty() { Verdict::Held } else { Verdict::Done };
     }
     if decision.hook.stands_still() {
         return Verdict::Paused;
