@@ -260,11 +260,8 @@ impl LiveObjects {
                 return Ok(None);
             };
             let own = OwnVersions::default();
-            let mut request = request::request(action, &resource, &own, FIELD_MANAGER);
-            if dry_run {
-                let separator = if request.path.contains('?') { '&' } else { '?' };
-                request.path = format!("{}{separator}dryRun=All", request.path);
-            }
+            let request = request::request(action, &resource, &own, FIELD_MANAGER);
+            let request = if dry_run { request.dry_run() } else { request };
             let writer = Writer::new(self.client.clone(), Fence::none());
             Ok(Some(writer.write(request).await?))
         })

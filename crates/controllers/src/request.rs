@@ -108,6 +108,21 @@ impl Request {
         Self { method: Method::DELETE, path: path.into(), content_type: JSON, body: json!({}) }
     }
 
+    /// The same, which the server checks and does not carry out. Of a deletion with options in its
+    /// body, a server reads no others.
+    pub fn dry_run(mut self) -> Self {
+        match &mut self.body {
+            Value::Object(options) if self.method == Method::DELETE => {
+                options.insert("dryRun".to_owned(), json!(["All"]));
+            }
+            _ => {
+                let separator = if self.path.contains('?') { '&' } else { '?' };
+                self.path = format!("{}{separator}dryRun=All", self.path);
+            }
+        }
+        self
+    }
+
     fn write(method: Method, path: &str, content_type: &'static str, body: Value) -> Self {
         Self { method, path: path.to_owned(), content_type, body }.managed_by(FIELD_MANAGER)
     }
@@ -384,6 +399,20 @@ mod tests {
         assert!(sent.path.starts_with("/api/v1/namespaces/shop/pods/a/eviction"), "{}", sent.path);
         assert_eq!(sent.body["deleteOptions"]["preconditions"], json!({"uid": "u"}));
         assert_eq!(sent.body["deleteOptions"]["gracePeriodSeconds"], 5);
+    }
+
+    #[test]
+    fn a_dry_run_is_told_where_the_server_reads_it() {
+        let pod = apps::replica("a", "web-1", "2026-01-01T00:00:00Z").build();
+        let sent = |action: &Action| {
+            request(action, &resource("", "pods"), &OwnVersions::default(), FIELD_MANAGER).dry_run()
+        };
+        let delete = sent(&Action::delete(Verb::Delete, &pod, Propagation::Background, why()));
+        assert_eq!(delete.body["dryRun"], json!(["All"]), "it has options in its body");
+        let patch = json!({"metadata": {"labels": {"a": "b"}}});
+        let patch = sent(&Action::patch(Verb::Record, &pod, patch, why()));
+        assert!(patch.path.ends_with("?fieldManager=convoy&dryRun=All"), "{}", patch.path);
+        assert!(patch.body.get("dryRun").is_none());
     }
 
     #[test]

@@ -71,7 +71,7 @@ async fn run_demo(Args { dialect, keep }: Args) -> Result<ExitCode> {
     };
     match result {
         Ok(Some(is_good)) if keep => {
-            tell_next(server)?;
+            tell_next(server, &rollouts)?;
             Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::from(exit::FINDINGS) })
         }
         result => {
@@ -220,17 +220,21 @@ fn problems(records: &[Record<'_>], observations: &Observations) -> Vec<String> 
     late.chain(over).chain(violated).collect()
 }
 
-fn tell_next(server: DemoServer) -> Result<()> {
+fn tell_next(server: DemoServer, rollouts: &[&DemoRollout]) -> Result<()> {
     let kubeconfig = server.kubeconfig.clone();
     let directory = server.keep();
     let (kubeconfig, directory) = (kubeconfig.display(), directory.display());
-    output::print(&format!(
-        "\nThe server runs on. Try:\n\
-         \n  export KUBECONFIG={kubeconfig}\
-         \n  convoy get\
-         \n  convoy why clusterresourceplacement store\
-         \n  kubectl get nodes,skyhooks,nodepools,clusterresourceplacements\
-         \n  kubectl --context convoy-member-1 get pods -A\
-         \n  convoy down --data-dir {directory}; rm -r {directory}\n"
-    ))
+    let mut text = format!("\nThe server runs on. Try:\n\n  export KUBECONFIG={kubeconfig}\n");
+    text.push_str("  convoy get --all-namespaces\n");
+    // The one that stopped has most to tell.
+    let told = rollouts.iter().find(|rollout| rollout.ending == Ending::Contained);
+    for command in told.or(rollouts.first()).into_iter().flat_map(|rollout| rollout.commands()) {
+        _ = writeln!(text, "  {command}");
+    }
+    _ = write!(
+        text,
+        "  kubectl get nodes\n  kubectl --context convoy-member-1 get pods --all-namespaces\n\
+         \x20 convoy down --data-dir {directory}; rm -r {directory}\n"
+    );
+    output::print(&text)
 }

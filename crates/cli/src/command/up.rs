@@ -24,7 +24,7 @@ use convoy_plan::dialect::fleet::names as fleet_names;
 use convoy_sim::fleet::{self, Client, Fleet};
 use convoy_sim::scenario::Scenario;
 use serde_json::json;
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 
 use self::background::BackgroundFlags;
 use self::control::ControllerTask;
@@ -128,8 +128,10 @@ async fn serve(args: Args) -> Result<()> {
     // Registered before anything starts, so that no signal is missed.
     let (shutdown, hurry) = (shutdown_signal()?, second_signal()?);
     let home = Home::start(settings).await?;
+    let prepared = Arc::new(Notify::new());
     let start = Start {
         prerequisites: prerequisites(&controllers, &options),
+        prepared: Arc::clone(&prepared),
         members,
         scenario: scenario.clone().unwrap_or_default(),
         wait,
@@ -142,7 +144,8 @@ async fn serve(args: Args) -> Result<()> {
     let scenario = scenario.filter(|_| simulates_hub);
     let dialects = Controller::dialects(controllers, &options);
     let (hub, clock) = (client(&home.server, ""), home.server.clock());
-    let control = ControllerTask::start(hub, dialects, clock, metrics_listen).await?;
+    let prepared = async move { prepared.notified().await };
+    let control = ControllerTask::start(hub, dialects, clock, metrics_listen, prepared).await?;
     let mut fleet = scenario.map(|scenario| simulate(&home.server, "", scenario));
     if let Some(fleet) = &mut fleet {
         fleet.ready().await;
@@ -155,6 +158,8 @@ async fn serve(args: Args) -> Result<()> {
 /// What is done once the server serves, before it says so.
 struct Start {
     prerequisites: Prerequisites,
+    /// Told once they are there.
+    prepared: Arc<Notify>,
     members: MemberSettings,
     /// What happens on the members.
     scenario: Scenario,
@@ -170,6 +175,7 @@ struct Start {
 impl Start {
     async fn run(&self, server: &Arc<Server>, url: &str, kubeconfig: &Path) -> Result<MemberTasks> {
         self.prerequisites.create(&Transport::trusted(server, "")).await?;
+        self.prepared.notify_one();
         let tasks = if self.members.is_empty() {
             MemberTasks::none()
         } else {

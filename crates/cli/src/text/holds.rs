@@ -51,11 +51,14 @@ pub(super) fn write(text: &mut String, step: &Step, now: Timestamp) {
     }
 }
 
+/// What a hold is about that names no member.
+const ROLLOUT: &str = "the rollout";
+
 /// `5 nodes in production wait: batch 1 is full (size 1)`.
 pub(super) fn sentence(dialect: &str, held: &Held<'_>, reason: &HoldReason) -> String {
     let noun = member(dialect, held.group.map(SmolStr::as_str));
     let who = match (held.members.as_slice(), held.group) {
-        ([], None) => "the rollout".to_owned(),
+        ([], None) => ROLLOUT.to_owned(),
         ([], Some(group)) => plain(group),
         (members, group) => {
             let members = match members {
@@ -80,7 +83,7 @@ pub(super) fn member_sentence(step: &Step, hold: &Hold) -> String {
             format!("{noun} {}", plain(name))
         }
         (None, Some(_)) => "the group".to_owned(),
-        (None, None) => "the rollout".to_owned(),
+        (None, None) => ROLLOUT.to_owned(),
     };
     told(&who, false, &hold.reason)
 }
@@ -88,6 +91,11 @@ pub(super) fn member_sentence(step: &Step, hold: &Hold) -> String {
 fn told(who: &str, are_many: bool, reason: &HoldReason) -> String {
     let verb = if are_many { "wait" } else { "waits" };
     let words = plain(&reason.to_string());
+    // Of members it says why they are left out; a rollout that nothing is selected for has its own.
+    let words = match words.strip_prefix("not selected: ") {
+        Some(rest) if who == ROLLOUT => rest.to_owned(),
+        _ => words,
+    };
     match words.strip_prefix("waits ") {
         Some(rest) => format!("{who} {verb} {rest}"),
         None if waits(reason) => format!("{who} {verb}: {words}"),

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::home::CONVOY;
-use crate::shell::Guides;
+use crate::shell::{Guides, Shell};
 
 /// A demo whose temporary files are in a directory of the test.
 fn demo(directory: &Path, arguments: &[&str]) -> Command {
@@ -91,6 +91,15 @@ fn a_demo_that_is_kept_says_what_to_try() {
     };
     let access = crate::access::Access::new(line("export KUBECONFIG=").into());
     assert_eq!(access.kubectl("get deployments -n shop -o name"), "deployment.apps/web\n");
+    // Everything else that it says works as it stands, but for the line that ends the server.
+    let shell = Shell::new(&access.kubeconfig);
+    let (_, lines) = told.split_once("export KUBECONFIG=").unwrap();
+    let lines: Vec<&str> = lines.lines().skip(1).map(str::trim).collect();
+    for (command, expected) in lines.iter().zip(["web", "Done", "web", "Ready", "NAMESPACE"]) {
+        let said = shell.run(command);
+        assert!(said.contains(expected), "{command}: {said}");
+    }
+    assert_eq!(lines.len(), 6, "{lines:?}");
     let down = line("convoy down ");
     let kept = down.split(' ').nth(1).unwrap().trim_end_matches(';');
     let stopped = Command::new(CONVOY).args(["down", "--data-dir", kept]).output().unwrap();

@@ -364,7 +364,7 @@ fn selected(
     options: &Options,
 ) -> Result<PartialStep, SelectionError> {
     let selection = decide::selection::decide(snapshot, placement, now, options)?;
-    let mut partial = report::selection::partial(&selection);
+    let mut partial = report::selection::partial(&selection, placement);
     if let Selection::Compared(decision) = &selection {
         partial.actions = write::snapshot::actions(decision, placement, now);
     }
@@ -399,7 +399,7 @@ fn rolled_out<'w>(
 ) -> PartialStep {
     let rollout = decide::rollout::decide(snapshot, placement, now);
     let actions = write::rollout::actions(&rollout, placement, now);
-    PartialStep { actions, ..report::rollout::partial(&rollout, placement) }
+    PartialStep { actions, ..report::rollout::partial(&rollout, placement, now) }
 }
 
 /// Joins the rolling update. What the scheduler writes to a binding goes first; the rollout

@@ -49,6 +49,16 @@ impl DemoRollout {
         format!("{} {}{separator}{}", self.kind.kind, self.namespace, self.name)
     }
 
+    /// The commands that show it, and why its members wait.
+    pub(super) fn commands(&self) -> [String; 2] {
+        let kind = self.kind.kind.to_lowercase();
+        let namespace = match self.namespace {
+            "" => String::new(),
+            namespace => format!(" --namespace {namespace}"),
+        };
+        ["status", "why"].map(|verb| format!("convoy {verb} {kind}/{}{namespace}", self.name))
+    }
+
     pub(super) fn has_ended(&self, verdict: Verdict) -> bool {
         match self.ending {
             Ending::Done => verdict == Verdict::Done,

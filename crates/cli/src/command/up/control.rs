@@ -19,13 +19,16 @@ pub(super) struct ControllerTask {
 }
 
 impl ControllerTask {
+    /// The controllers begin once `prepared`: a kind whose definition is not there yet is looked for
+    /// again only after seconds, and until then counts as one without objects.
     pub(super) async fn start(
         clusters: impl Into<Clusters>,
         dialects: Vec<&'static dyn Dialect>,
         clock: Clock,
         metrics_listen: Option<SocketAddr>,
+        prepared: impl Future<Output = ()> + Send + 'static,
     ) -> Result<Self> {
-        let (ending, ended) = oneshot::channel();
+        let (ending, mut ended) = oneshot::channel();
         let clusters = clusters.into();
         let settings =
             convoy_controllers::Settings { clock, ..convoy_controllers::Settings::new(dialects) };
@@ -33,7 +36,11 @@ impl ControllerTask {
             metrics::serve(address, Arc::clone(&settings.metrics)).await?;
         }
         let running = tokio::spawn(async move {
-            if !settings.dialects.is_empty() {
+            let is_prepared = tokio::select! {
+                () = prepared => true,
+                _ = &mut ended => false,
+            };
+            if is_prepared && !settings.dialects.is_empty() {
                 let ended = async { _ = ended.await };
                 convoy_controllers::run(clusters, settings, ended).await;
             }

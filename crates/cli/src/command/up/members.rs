@@ -4,6 +4,7 @@
 mod registration;
 
 use std::collections::BTreeMap;
+use std::future::ready;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
@@ -224,7 +225,8 @@ impl Member {
         }
         let dialects = Controller::dialects(Controller::of_cluster(), &Options::default());
         let clock = server.clock();
-        let control = ControllerTask::start(client(server, name), dialects, clock, None).await?;
+        let control =
+            ControllerTask::start(client(server, name), dialects, clock, None, ready(())).await?;
         // What the agents are told at their start does not depend on the scenario.
         let access = MemberAccess {
             client: &client(server, name),
@@ -238,7 +240,7 @@ impl Member {
         let [hub, member] = [("", Towards::Hub), (name, Towards::Member)]
             .map(|(cluster, towards)| Cluster::new(link(cluster, towards)));
         let clusters = agent::clusters(name, hub, member);
-        let agent = ControllerTask::start(clusters, dialects, clock, None).await?;
+        let agent = ControllerTask::start(clusters, dialects, clock, None, ready(())).await?;
         let scenario = (self.nodes > 0).then(|| scenario.clone().with_nodes(self.nodes));
         let fleet = scenario.map(|scenario| simulate(server, name, scenario));
         Ok(MemberTask { agent, control, fleet })

@@ -158,9 +158,14 @@ fn convoy_retries_a_stopped_skyhook_and_resets_a_complete_one() {
 
     // The cause is gone, and nothing else starts by itself.
     site.let_go(0..6);
+    let pods =
+        || site.access.kubectl("get pods --namespace skyhook -o jsonpath={.items[*].metadata.uid}");
+    let before = pods();
+    assert!(!before.is_empty(), "the pods that failed are there");
     let (text, code) = convoy(&site, "retry skyhook/paced --dry-run");
     assert_eq!(code, Some(0), "{text}");
     assert_eq!(batch_state(&site.skyhook(NAME))["shouldStop"], true);
+    assert_eq!(pods(), before, "{text}");
     let (text, code) = convoy(&site, "retry skyhook/paced --reason 'the image is mended'");
     assert_eq!(code, Some(0), "{text}");
     site.wait(NAME, "complete");

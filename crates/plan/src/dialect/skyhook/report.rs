@@ -123,7 +123,7 @@ pub(crate) fn verdict(decision: &Decision<'_, '_>) -> Verdict {
         return Verdict::Moving;
     }
     if decision.complete {
-        return Verdict::Done;
+        return if decision.members.is_empty() { Verdict::Held } else { Verdict::Done };
     }
     if decision.hook.stands_still() {
         return Verdict::Paused;

@@ -230,18 +230,30 @@ impl<'w> Binding<'w> {
         let failure = self.failure().map(|condition| {
             let word = |name| text(condition, name);
             let told = format!("{} is False/{}: {}", word("type"), word("reason"), word("message"));
-            match self.apply_error().filter(|_| word("type") == APPLIED) {
-                Some(cause) => format!("{told}; {cause}"),
-                None => told,
-            }
+            self.with_cause(told, word("type"))
         });
         failure.unwrap_or_else(|| self.explanation())
     }
 
-    /// The first object that could not be applied, in the words of its cluster.
-    fn apply_error(&self) -> Option<String> {
+    /// Until when resources that were applied may become available: a period from the instant at
+    /// which they were not.
+    pub(crate) fn may_become_available_until(&self, period: SignedDuration) -> Option<Timestamp> {
+        let failure = self.failure().filter(|failure| text(failure, "type") == AVAILABLE)?;
+        timestamp(member(failure, "lastTransitionTime"))?.checked_add(period).ok()
+    }
+
+    /// What is told of a condition, with the first object that is the cause.
+    fn with_cause(&self, told: String, condition: &str) -> String {
+        match self.first_failure(condition) {
+            Some(cause) => format!("{told}; {cause}"),
+            None => told,
+        }
+    }
+
+    /// The first object that could not be applied, or is not available, in the words of its cluster.
+    fn first_failure(&self, condition: &str) -> Option<String> {
         let failed = list(self.object.status(), "failedPlacements");
-        let is_it = |entry: &&Value| text(field(entry, "condition"), "type") == APPLIED;
+        let is_it = |entry: &&Value| text(field(entry, "condition"), "type") == condition;
         let mut failed = failed.iter().filter(is_it);
         let (first, others) = (failed.next()?, failed.count());
         let (kind, namespace, name) =
@@ -268,7 +280,8 @@ impl<'w> Binding<'w> {
         let wanting = current.clone().find(|(_, found)| text(found, "status") != "True");
         match wanting.or_else(|| current.next_back()) {
             Some((kind, found)) => {
-                format!("{kind} is {}/{}", text(found, "status"), text(found, "reason"))
+                let told = format!("{kind} is {}/{}", text(found, "status"), text(found, "reason"));
+                self.with_cause(told, kind)
             }
             None => "nothing is reported for its current generation yet".to_owned(),
         }
@@ -414,6 +427,25 @@ mod tests {
         object = Object::from_value(raw).unwrap();
         let cause = "ConfigMap shop/b: b is bad (and 1 more)";
         assert_eq!(told(&object), format!("Applied is False/NotAllApplied: ; {cause}"));
+    }
+
+    #[test]
+    fn what_is_applied_may_become_available_for_a_period() {
+        let period = SignedDuration::from_secs(60);
+        let until = |kind: &str, transition: Option<&str>| {
+            let mut condition = condition(kind, "False", "NotAllWorkAreAvailable", 2);
+            if let Some(instant) = transition {
+                condition["lastTransitionTime"] = json!(instant);
+            } else {
+                condition.as_object_mut().unwrap().remove("lastTransitionTime");
+            }
+            let object = binding(&json!([condition]));
+            Binding::read(&object).unwrap().may_become_available_until(period)
+        };
+        let since = Some("2026-01-01T00:00:00Z");
+        assert_eq!(until("Available", since), Some(at("2026-01-01T00:01:00Z")));
+        assert_eq!(until("Available", None), None, "nobody knows since when");
+        assert_eq!(until("Applied", since), None, "waiting does not help");
     }
 
     #[test]

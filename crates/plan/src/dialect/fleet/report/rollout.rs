@@ -1,5 +1,6 @@
 //! Where every binding of a placement stands, and why it does not move.
 
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use crate::dialect::fleet::decide::rollout::precondition::SharedCluster;
@@ -17,7 +18,11 @@ const GROUP: &str = "bindings";
 const CLEAN_UP_SECS: i64 = 5;
 
 /// What is told about the rolling update of a placement.
-pub(crate) fn partial(rollout: &Rollout<'_>, placement: &Placement<'_>) -> PartialStep {
+pub(crate) fn partial(
+    rollout: &Rollout<'_>,
+    placement: &Placement<'_>,
+    now: Timestamp,
+) -> PartialStep {
     let mut partial = PartialStep::default();
     partial.decision.insert("roll".into(), json!([]));
     partial.decision.insert("remove".into(), json!([]));
@@ -40,7 +45,7 @@ pub(crate) fn partial(rollout: &Rollout<'_>, placement: &Placement<'_>) -> Parti
             let name = cluster.to_string();
             held(&mut partial, HoldReason::Missing { kind: "MemberCluster", name });
         }
-        Rollout::Roll(roll) => rolled(&mut partial, roll),
+        Rollout::Roll(roll) => rolled(&mut partial, roll, now),
     }
     partial
 }
@@ -51,7 +56,7 @@ fn held(partial: &mut PartialStep, reason: HoldReason) {
     partial.verdict = Some(Verdict::Held);
 }
 
-fn rolled(partial: &mut PartialStep, roll: &Roll<'_>) {
+fn rolled(partial: &mut PartialStep, roll: &Roll<'_>, now: Timestamp) {
     let changed = names(roll.changed().map(|(change, _)| &change.binding));
     partial.decision.insert("roll".into(), changed);
     partial.decision.insert("remove".into(), names(roll.removed().map(|(binding, _)| binding)));
@@ -59,14 +64,14 @@ fn rolled(partial: &mut PartialStep, roll: &Roll<'_>) {
     if let Some(secs) = roll.requeue_secs {
         requeue(partial, secs);
     }
-    let report = members(partial, roll);
+    partial.wake_at = roll.wake_at();
+    let report = members(partial, roll, now);
     partial.verdict = Some(verdict(&report, roll.groups.is_out_of_date()));
     partial.groups.push(report);
-    partial.wake_at = roll.wake_at();
 }
 
 /// Counts every binding once, and holds those that wait.
-fn members(partial: &mut PartialStep, roll: &Roll<'_>) -> GroupReport {
+fn members(partial: &mut PartialStep, roll: &Roll<'_>, now: Timestamp) -> GroupReport {
     let mut report = GroupReport::new(GROUP);
     roll.changed().for_each(|_| report.count(MemberState::Moving));
     let gone = roll.removed().count() + roll.groups.leaving.len();
@@ -78,7 +83,8 @@ fn members(partial: &mut PartialStep, roll: &Roll<'_>) -> GroupReport {
     }
     for binding in &roll.groups.current {
         let readiness = readiness(roll, binding);
-        let state = standing(binding, readiness);
+        let starting = starting_until(roll, binding).filter(|end| *end > now);
+        let state = standing(binding, readiness, starting.is_some());
         report.count(state);
         let until = if let Readiness::At(at) = readiness { Some(at) } else { None };
         let (reason, until) = match state {
@@ -88,8 +94,9 @@ fn members(partial: &mut PartialStep, roll: &Roll<'_>) -> GroupReport {
                 let for_secs = roll.rolling.unavailable_period_secs;
                 (HoldReason::Settling { for_secs }, until)
             }
-            _ => (HoldReason::NotAvailable { detail: binding.explanation() }, None),
+            _ => (HoldReason::NotAvailable { detail: binding.explanation() }, starting),
         };
+        partial.wake_at = partial.wake_at.into_iter().chain(starting).min();
         partial.holds.push(Hold::of_member(binding.name(), reason).in_group(GROUP).until(until));
     }
     report
@@ -136,10 +143,17 @@ fn readiness(roll: &Roll<'_>, binding: &Binding<'_>) -> Readiness {
     found.map_or(Readiness::Ready, |at| unready[at].1)
 }
 
-fn standing(binding: &Binding<'_>, readiness: Readiness) -> MemberState {
+/// Until when what a binding placed counts as starting. Pods take a moment: for the decision they
+/// are down at once, as upstream has it, but nobody has to act on that yet.
+fn starting_until(roll: &Roll<'_>, binding: &Binding<'_>) -> Option<Timestamp> {
+    let period = SignedDuration::from_secs(roll.rolling.unavailable_period_secs);
+    binding.may_become_available_until(period)
+}
+
+fn standing(binding: &Binding<'_>, readiness: Readiness, is_starting: bool) -> MemberState {
     match readiness {
         Readiness::Ready => MemberState::Done,
-        _ if binding.has_failed() => MemberState::Failed,
+        _ if binding.has_failed() && !is_starting => MemberState::Failed,
         Readiness::At(_) => MemberState::Settling,
         Readiness::Unknown => MemberState::Moving,
     }

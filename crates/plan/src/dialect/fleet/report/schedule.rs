@@ -15,14 +15,15 @@ pub(crate) fn partial(schedule: &Schedule<'_>, placement: &Placement<'_>) -> Par
     partial.decision.insert("clusterCount".into(), json!(names.len()));
     partial.decision.insert("clusters".into(), json!(names));
     partial.holds = holds(&schedule.picks, placement);
-    let is_held = !partial.holds.is_empty() && !schedule.picks.is_fulfilled(placement);
+    // A policy without clusters is fulfilled if it is for all, as upstream sees it.
+    let is_wanted = schedule.picks.is_fulfilled(placement) && !names.is_empty();
+    let is_held = !partial.holds.is_empty() && !is_wanted;
     partial.verdict = is_held.then_some(Verdict::Held);
     partial
 }
 
 fn holds(picks: &Picks<'_>, placement: &Placement<'_>) -> Vec<Hold> {
     match &placement.policy.pick {
-        // It is fulfilled, as upstream sees it; nobody wants it so.
         Pick::All if picks.selected.is_empty() => {
             let detail = picks.summary(placement);
             vec![Hold::of_rollout(HoldReason::NotSelected { detail })]

@@ -18,7 +18,8 @@ use crate::hold::{Hold, HoldReason};
 /// How many nodes a message names.
 const NAMED_MAX: usize = 10;
 
-/// What is said of a Skyhook without nodes, which is complete all the same.
+/// What is said of a Skyhook without nodes. Its status is complete, as upstream has it; the rollout
+/// is held, because a selector with a typo is no success.
 pub(crate) const NOTHING_SELECTED: &str = "no node matches spec.nodeSelectors";
 
 /// The list as it should read.
