@@ -19,6 +19,12 @@ pub(crate) struct ClusterArgs {
     /// Context of the kubeconfig [default: the current context]
     #[arg(long, value_name = "NAME")]
     context: Option<String>,
+    /// Cluster of the kubeconfig [default: that of the context]
+    #[arg(long, value_name = "NAME")]
+    cluster: Option<String>,
+    /// User of the kubeconfig [default: that of the context]
+    #[arg(long, value_name = "NAME")]
+    user: Option<String>,
     /// Namespace of the rollouts [default: that of the context]
     #[arg(short, long)]
     namespace: Option<String>,
@@ -31,6 +37,9 @@ pub(crate) struct ClusterArgs {
     /// Group to impersonate; can be repeated
     #[arg(long, value_name = "GROUP", requires = "as_user")]
     as_group: Vec<String>,
+    /// UID to impersonate
+    #[arg(long, value_name = "UID", requires = "as_user")]
+    as_uid: Option<String>,
 }
 
 /// The dialects as commands read for them. A hub says which kinds its placements need.
@@ -49,11 +58,12 @@ pub(crate) struct Cluster {
 
 impl ClusterArgs {
     pub(crate) fn connect(self) -> Result<Cluster> {
-        let Self { kubeconfig, context, namespace, all_namespaces, as_user, as_group } = self;
+        let Self { kubeconfig, context, cluster, user, .. } = self;
+        let Self { namespace, all_namespaces, as_user, as_group, as_uid, .. } = self;
         let mut runtime = tokio::runtime::Builder::new_current_thread();
         let runtime = runtime.enable_all().build().context("could not start the runtime")?;
-        let impersonation = Impersonation { user: as_user, groups: as_group };
-        let overrides = Overrides { impersonation, ..Overrides::default() };
+        let impersonation = Impersonation { user: as_user, groups: as_group, uid: as_uid };
+        let overrides = Overrides { cluster, user, impersonation, ..Overrides::default() };
         let connection = connect_with(kubeconfig.as_deref(), context.as_deref(), overrides);
         let client = runtime.block_on(connection)?.client;
         let own = || namespace.unwrap_or_else(|| client.default_namespace().to_owned());

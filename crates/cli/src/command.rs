@@ -48,6 +48,8 @@ pub mod plan;
 #[cfg(feature = "profiles")]
 mod profile;
 #[cfg(feature = "server")]
+mod progress;
+#[cfg(feature = "server")]
 mod property_provider;
 #[cfg(feature = "server")]
 pub mod record;

@@ -1,6 +1,8 @@
 //! Findings: problems of the input and diagnostics of the engine, in one list.
 
 pub(crate) mod kinds;
+pub(crate) mod metadata;
+mod patterns;
 mod wording;
 
 use std::collections::BTreeMap;
@@ -61,7 +63,7 @@ fn judged(manifests: &Manifests, diagnostics: &[Diagnostic]) -> Vec<Finding> {
                 severity: found.severity,
                 object: found.object.clone(),
                 field: found.field.clone(),
-                message: wording::with_suggestion(message),
+                message: patterns::in_words(&wording::with_suggestion(message)),
                 location,
             }
         });
@@ -113,8 +115,8 @@ impl Finding {
 
 impl From<Problem> for Finding {
     fn from(problem: Problem) -> Self {
-        let Problem { severity, location, object, message } = problem;
-        Self { severity, object, field: String::new(), message, location }
+        let Problem { severity, location, object, field, message } = problem;
+        Self { severity, object, field, message, location }
     }
 }
 

@@ -9,6 +9,7 @@ mod foreign;
 mod json;
 mod location;
 mod manifests;
+mod names;
 mod positions;
 mod source;
 mod text;
@@ -52,11 +53,14 @@ pub fn read(sources: &[std::path::PathBuf], limits: Limits) -> Manifests {
             Err(problem) => manifests.problem(problem),
         }
     }
-    let directory = sources.iter().find(|source| source.is_dir());
-    if let Some(directory) = directory.filter(|_| manifests.world.is_empty())
+    if let Some(source) = sources.first().filter(|_| manifests.world.is_empty())
         && manifests.is_sound()
     {
-        let location = SourceLocation::file(&directory.display().to_string());
+        // A typo in a name or a command before the pipe is no success.
+        let directory = sources.iter().find(|source| source.is_dir()).unwrap_or(source);
+        let name = directory.display().to_string();
+        let name = if name == "-" { source::STDIN } else { &name };
+        let location = SourceLocation::file(name);
         manifests.problem(Problem::error(location, "no Kubernetes object was found"));
     }
     manifests

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Result, bail};
+use convoy_api::text::similar;
 use convoy_api::{Object, ObjectKey};
 use convoy_controllers::live_objects::LiveObjects;
 use convoy_plan::{DIALECTS, Dialect, Hold, HoldReason, NamedKind, Step, Verdict, World};
@@ -110,7 +111,9 @@ impl Target {
     pub(crate) fn check_kind(&self) -> Result<()> {
         match &self.kind {
             Some(kind) if !is_kind(kind) => {
-                bail!("unknown kind {kind:?}; kinds of rollouts: {}", known_kinds())
+                let known = kind_words();
+                let meant = similar::question(kind, known.iter().map(String::as_str));
+                bail!("unknown kind {kind:?}{meant}; kinds of rollouts: {}", known.join(", "))
             }
             _ => Ok(()),
         }
@@ -141,7 +144,14 @@ impl Target {
             [] => {
                 let kind = self.kind.as_deref().unwrap_or("rollout");
                 let name = self.name.as_deref().unwrap_or_default();
-                bail!("{kind} {name:?} not found; `convoy get -A` lists all rollouts")
+                // A single word may be a kind as well.
+                let kinds = if self.kind.is_none() { kind_words() } else { Vec::new() };
+                let of_kind = Self { kind: self.kind.clone(), name: None };
+                let names = steps.iter().filter(|step| of_kind.matches(step));
+                let names = names.map(|step| step.rollout.name.as_str());
+                let known = names.chain(kinds.iter().map(String::as_str));
+                let meant = similar::question(name, known);
+                bail!("{kind} {name:?} not found{meant}; `convoy get -A` lists all rollouts")
             }
             several => {
                 let names: Vec<String> = several.iter().map(|step| path(&step.rollout)).collect();
@@ -156,10 +166,9 @@ fn is_kind(word: &str) -> bool {
     kinds.any(|named| named.is_called(word))
 }
 
-fn known_kinds() -> String {
+fn kind_words() -> Vec<String> {
     let kinds = DIALECTS.iter().flat_map(|dialect| dialect.rollout_kinds());
-    let words: Vec<String> = kinds.map(|named| named.kind.kind.to_lowercase()).collect();
-    words.join(", ")
+    kinds.map(|named| named.kind.kind.to_lowercase()).collect()
 }
 
 /// `deployment/web`, after the namespace where it has one.

@@ -1,6 +1,6 @@
 //! Connects to an API server, by a kubeconfig or by the service account of a pod.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -18,6 +18,15 @@ use crate::tenure::LeaseTiming;
 /// Why there is no connection.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
+    #[error(
+        "no cluster: {looked}; pass --kubeconfig, read objects from files with -f, or start a \
+         cluster with `convoy up`"
+    )]
+    NoKubeconfig {
+        looked: String,
+        /// The file that was asked for, if one was.
+        path: Option<PathBuf>,
+    },
     #[error("could not use the kubeconfig")]
     Kubeconfig(#[source] KubeconfigError),
     #[error("found neither a kubeconfig nor the service account of a pod")]
@@ -61,6 +70,7 @@ pub fn connect<'a>(
 pub struct Impersonation {
     pub user: Option<String>,
     pub groups: Vec<String>,
+    pub uid: Option<String>,
 }
 
 /// What flags say instead of the kubeconfig, as those of kubectl.
@@ -88,8 +98,9 @@ impl Overrides {
         }
         config.accept_invalid_certs |= self.skips_verification;
         config.read_timeout = self.timeout.or(config.read_timeout);
-        let Impersonation { user, groups } = self.impersonation;
+        let Impersonation { user, groups, uid } = self.impersonation;
         if user.is_some() {
+            config.auth_info.impersonate_uid = uid;
             config.auth_info.impersonate = user;
             config.auth_info.impersonate_groups = (!groups.is_empty()).then_some(groups);
         }
@@ -186,6 +197,10 @@ async fn chosen(
 ) -> Result<(Config, String), ConnectError> {
     let KubeConfigOptions { context, cluster, user } = options;
     let is_chosen = context.is_some() || cluster.is_some() || user.is_some();
+    if let Some(looked) = missing_kubeconfig(kubeconfig) {
+        let path = kubeconfig.map(Path::to_owned);
+        return Err(ConnectError::NoKubeconfig { looked, path });
+    }
     let read = match kubeconfig {
         Some(path) => Kubeconfig::read_from(path).map_err(ConnectError::Kubeconfig)?,
         None if is_chosen => Kubeconfig::read().map_err(ConnectError::Kubeconfig)?,
@@ -206,6 +221,23 @@ async fn chosen(
     let config = config.map_err(ConnectError::Kubeconfig)?;
     let server = server.unwrap_or_else(|| config.cluster_url.to_string());
     Ok((identified(config), server))
+}
+
+/// Where a kubeconfig was looked for, if there is none and this is no pod.
+pub fn missing_kubeconfig(kubeconfig: Option<&Path>) -> Option<String> {
+    if let Some(path) = kubeconfig {
+        return (!path.exists()).then(|| format!("{} does not exist", path.display()));
+    }
+    if std::env::var_os("KUBERNETES_SERVICE_HOST").is_some() {
+        return None;
+    }
+    if let Some(list) = std::env::var_os("KUBECONFIG").filter(|list| !list.is_empty()) {
+        let any = std::env::split_paths(&list).any(|path| path.exists());
+        return (!any).then(|| format!("KUBECONFIG is {}, which does not exist", list.display()));
+    }
+    let path = std::env::home_dir()?.join(".kube/config");
+    (!path.exists())
+        .then(|| format!("KUBECONFIG is not set, and {} does not exist", path.display()))
 }
 
 /// The configuration with the name under which logs of API servers have its requests.

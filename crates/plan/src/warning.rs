@@ -15,11 +15,14 @@ const WARNED: [&str; 5] = ["apps", "fleet", "karpenter", "ocm", "skyhook"];
 /// The dialects that have events of their own about members.
 const WARNED_AS_A_WHOLE: [&str; 1] = ["karpenter"];
 
+/// A reason, and the group that it holds.
+type Identity = (&'static str, Option<SmolStr>);
+
 /// What was told about a rollout, and holds still.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Warned {
-    /// The reasons and groups of holds.
-    holds: BTreeSet<(&'static str, Option<SmolStr>)>,
+    /// The reasons and groups of holds, each with the members that were told to have failed.
+    holds: BTreeMap<Identity, BTreeSet<SmolStr>>,
     /// The states that the dialect has events of its own about.
     states: BTreeSet<Event>,
 }
@@ -43,29 +46,49 @@ impl Warned {
     }
 
     fn of_holds(&mut self, step: &Step) -> Vec<Event> {
-        let mut found: BTreeMap<(&'static str, Option<SmolStr>), Vec<&Hold>> = BTreeMap::new();
+        let mut found: BTreeMap<Identity, Vec<&Hold>> = BTreeMap::new();
         let whole = WARNED_AS_A_WHOLE.contains(&step.dialect);
         for hold in step.holds.iter().filter(|hold| !whole || hold.member.is_none()) {
             if let Some(word) = word(hold) {
                 found.entry((word, hold.group.clone())).or_default().push(hold);
             }
         }
-        let new = found.iter().filter(|(identity, _)| !self.holds.contains(*identity));
-        let event = |((word, group), holds): (&(&'static str, Option<SmolStr>), &Vec<&Hold>)| {
-            let message = message(group.as_deref(), holds);
-            Event::new(&step.rollout, EventType::Warning, word, message)
-        };
-        let events = new.map(event).collect();
-        self.holds = found.into_keys().collect();
+        self.holds.retain(|identity, _| found.contains_key(identity));
+        let mut events = Vec::new();
+        for (identity, holds) in found {
+            let new = self.news(&identity, holds);
+            if !new.is_empty() {
+                let (word, group) = &identity;
+                let message = message(group.as_deref(), &new);
+                events.push(Event::new(&step.rollout, EventType::Warning, word, message));
+            }
+        }
         events
     }
+
+    /// The holds that nothing was told about: all if the reason is new, and later the members that
+    /// fail, each of which somebody has to look at.
+    fn news<'h>(&mut self, identity: &Identity, holds: Vec<&'h Hold>) -> Vec<&'h Hold> {
+        let is_known = self.holds.contains_key(identity);
+        let told = self.holds.entry(identity.clone()).or_default();
+        if identity.0 != FAILED {
+            return if is_known { Vec::new() } else { holds };
+        }
+        let is_new = |hold: &&Hold| match &hold.member {
+            Some(member) => told.insert(member.clone()),
+            None => !is_known,
+        };
+        holds.into_iter().filter(is_new).collect()
+    }
 }
+
+const FAILED: &str = "Failed";
 
 /// The reason of the event; none for what passes by itself, or was asked for.
 fn word(hold: &Hold) -> Option<&'static str> {
     Some(match &hold.reason {
         HoldReason::PodDisruptionBudget { .. } | HoldReason::PodProtected { .. } => "DrainBlocked",
-        HoldReason::Failed { .. } => "Failed",
+        HoldReason::Failed { .. } => FAILED,
         HoldReason::FailureStop { .. } => "Stopped",
         HoldReason::Stalled { .. } => "Stalled",
         HoldReason::Missing { .. } => "NotFound",
@@ -131,6 +154,28 @@ mod tests {
         assert!(warned.is_empty());
         let several = told(&mut warned, vec![blocked("a"), blocked("b"), blocked("c")]);
         assert_eq!(several, [format!("{first}; the same kind of reason: b, c")]);
+    }
+
+    fn failed(node: &str) -> Hold {
+        let reason = HoldReason::Failed { detail: format!("package on {node} failed") };
+        Hold::of_member(node, reason).in_group("production")
+    }
+
+    #[test]
+    fn a_member_that_fails_later_is_told_as_well_and_each_once() {
+        let mut warned = Warned::default();
+        let first = told(&mut warned, vec![failed("a")]);
+        assert!(first[0].starts_with("Failed: a of production: "), "{first:?}");
+        assert!(told(&mut warned, vec![failed("a")]).is_empty(), "not in every pass");
+        let later = told(&mut warned, vec![failed("a"), failed("b"), failed("c")]);
+        assert!(later[0].starts_with("Failed: b of production: "), "{later:?}");
+        assert!(later[0].ends_with("the same kind of reason: c"), "{later:?}");
+        assert!(told(&mut warned, vec![failed("b")]).is_empty());
+        assert!(told(&mut warned, vec![failed("a"), failed("b")]).is_empty(), "it was told before");
+        let many = (0..2_000).map(|at| failed(&format!("n{at:04}"))).collect();
+        let many = told(&mut warned, many);
+        assert_eq!(many.len(), 1);
+        assert!(many[0].ends_with(&format!("and {} more", 1_999 - NAMED)), "{many:?}");
     }
 
     #[test]

@@ -11,13 +11,17 @@ mod objects;
 mod observer;
 mod outlook;
 mod placed;
+mod pods;
 mod readiness;
 mod review;
 mod scope;
 
+use std::collections::BTreeSet;
+
 use convoy_api::{Object, ObjectKey};
 use convoy_plan::{Dialect, World};
 use jiff::{SignedDuration, Timestamp};
+use smol_str::SmolStr;
 
 pub use controllers::recorded_kinds;
 pub use course::{Course, Ending, Entry, GroupPeak, Happening, RolloutCourse, Sample};
@@ -87,6 +91,8 @@ pub struct Premise {
     pub has_invented_nodes: bool,
     /// Whether the member clusters were made up.
     pub has_invented_members: bool,
+    /// Pods that ReplicaSets have by their status, and that were not among the objects.
+    pub invented_pods: usize,
 }
 
 impl Premise {
@@ -98,31 +104,39 @@ impl Premise {
         start: Timestamp,
     ) -> Result<Self, ForecastError> {
         let home = controllers::of(given, applied)?;
-        let invented = members::invented(given, applied, &scenario);
+        let invented = members::invented(given, applied, &scenario, start);
         let has_invented_members = !invented.is_empty();
         let definition = members::set_definition(given, applied);
-        let requests = implied::requests_to_agents(given, applied);
         let mut given = given.clone();
-        for object in invented.into_iter().chain(definition).chain(requests) {
+        for object in invented.into_iter().chain(definition) {
             given.insert(object);
         }
+        for request in implied::requests_to_agents(&given, applied) {
+            given.insert(request);
+        }
         let mut objects = objects::prepared(&given, applied, &home, start)?;
+        let pods = pods::missing(&objects, start)?;
+        let invented_pods = pods.len();
+        objects.extend(pods);
         let members = members::of(&objects, &scenario);
         objects.extend(implied::definitions_of_members(&objects));
         if scenario.node_events.is_empty() {
             scenario.heartbeat = CALM_HEARTBEAT;
         }
         let is_node = |object: &&Object| *object.kind() == convoy_api::kinds::NODE;
-        let own = objects.iter().filter(is_node).count();
-        let mut nodes = own + members.iter().map(|member| member.nodes as usize).sum::<usize>();
+        let own: BTreeSet<SmolStr> =
+            objects.iter().filter(is_node).map(|node| node.name().clone()).collect();
+        let mut nodes =
+            own.len() + members.iter().map(|member| member.nodes as usize).sum::<usize>();
         // Beside members, a scenario describes their machines.
         let mut has_invented_nodes = false;
         if members.is_empty() {
-            has_invented_nodes = own == 0 && scenario.node_count() == 0;
+            has_invented_nodes = own.is_empty() && scenario.node_count() == 0;
             if has_invented_nodes {
                 scenario = scenario.with_nodes(NODES);
             }
-            nodes += usize::try_from(scenario.node_count()).unwrap_or(usize::MAX);
+            // A node that is given already is not made a second time.
+            nodes += scenario.node_names().filter(|name| !own.contains(name.as_str())).count();
         }
         let Home { dialects, rollouts, .. } = home;
         Ok(Self {
@@ -135,6 +149,7 @@ impl Premise {
             nodes,
             has_invented_nodes,
             has_invented_members,
+            invented_pods,
         })
     }
 

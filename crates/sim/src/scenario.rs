@@ -181,6 +181,35 @@ impl Scenario {
         self
     }
 
+    /// The same for a number that somebody asked for, which is refused if a group that has nodes
+    /// would lose them all: nothing that was written for its nodes would be seen.
+    pub fn with_nodes_in_every_group(self, count: u32) -> Result<Self, ScenarioError> {
+        let counts: Vec<u32> = self.nodes.iter().map(|template| template.count).collect();
+        let is_lost = |total: u32| {
+            counts.iter().zip(shares(&counts, total)).position(|(had, has)| *had > 0 && has == 0)
+        };
+        let Some(lost) = is_lost(count).filter(|_| count > 0) else {
+            return Ok(self.with_nodes(count));
+        };
+        let sum = counts.iter().fold(0_u32, |sum, count| sum.saturating_add(*count));
+        let least = (count..sum).take(LEAST_TRIED).find(|total| is_lost(*total).is_none());
+        let group = &self.nodes[lost].name;
+        let least = least.unwrap_or(sum);
+        let want = format!(
+            "group {group:?} would have none of {count} nodes; want 0, or at least {least}"
+        );
+        Err(ScenarioError::Field { field: "nodes".to_owned(), message: want })
+    }
+
+    /// The names of the nodes that it makes.
+    pub(crate) fn node_names(&self) -> impl Iterator<Item = String> {
+        let names = |template: &NodeTemplate| {
+            let name = template.name.clone();
+            (0..template.count).map(move |at| format!("{name}-{at}"))
+        };
+        self.nodes.iter().flat_map(names)
+    }
+
     /// How many nodes it makes.
     pub(crate) fn node_count(&self) -> u32 {
         self.nodes.iter().fold(0, |sum, template| sum.saturating_add(template.count))
@@ -226,6 +255,10 @@ impl NodeTemplate {
         Ok(())
     }
 }
+
+/// How many totals are tried for the least one that leaves no group out; the scenario's own total is
+/// right in any case.
+const LEAST_TRIED: usize = 100_000;
 
 /// `total` in the proportions of `counts`: everybody gets their whole shares, and what is left goes
 /// to the largest remainders, the first among equals. All to the first if nobody has any.

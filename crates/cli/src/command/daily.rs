@@ -4,6 +4,7 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
+use convoy_controllers::connect::ConnectError;
 use convoy_plan::Intervention;
 
 use super::{get, history, intervene, status, why};
@@ -47,7 +48,12 @@ pub(crate) fn run(command: Command) -> Result<ExitCode> {
     match result {
         Err(error) if !output::is_closed_pipe(&error) => {
             eprintln!("error: {}", error_chain::chain(&error));
-            Ok(ExitCode::from(exit::FINDINGS))
+            // Without a cluster to ask, the usage was wrong, as for every other command.
+            let is_usage = matches!(
+                error.downcast_ref::<ConnectError>(),
+                Some(ConnectError::NoKubeconfig { .. })
+            );
+            Ok(ExitCode::from(if is_usage { exit::UNREADABLE } else { exit::FINDINGS }))
         }
         result => result,
     }

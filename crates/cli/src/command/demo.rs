@@ -61,13 +61,23 @@ async fn run_demo(Args { dialect, keep }: Args) -> Result<ExitCode> {
         dialect.is_empty() || dialect.iter().any(|name| name.word() == rollout.dialect)
     };
     let rollouts: Vec<&DemoRollout> = ROLLOUTS.iter().filter(is_shown).collect();
-    let shutdown = shutdown_signal()?;
+    let mut shutdown = std::pin::pin!(shutdown_signal()?);
     let mut view = View::new();
     view.say("Starting a Kubernetes API server, 6 nodes and 4 member clusters, all simulated")?;
-    let server = DemoServer::start()?;
+    let server = match DemoServer::start() {
+        Ok(server) => server,
+        // Ctrl-C ends the server as well, and that is no failure.
+        Err(error) => {
+            return tokio::select! {
+                biased;
+                () = &mut shutdown => Ok(ExitCode::from(INTERRUPTED)),
+                () = tokio::time::sleep(INTERVAL) => Err(error),
+            };
+        }
+    };
     let result = tokio::select! {
         result = run_rollouts(&rollouts, &server, &mut view) => result.map(Some),
-        () = shutdown => Ok(None),
+        () = &mut shutdown => Ok(None),
     };
     match result {
         Ok(Some(is_good)) if keep => {

@@ -76,7 +76,8 @@ impl Simulation {
             }
         };
         if let Some(nodes) = nodes {
-            found = found.with_nodes(nodes);
+            let spread = found.with_nodes_in_every_group(nodes);
+            found = spread.context("invalid value for --nodes")?;
         }
         if let Some(seed) = seed {
             found.seed = seed;

@@ -12,6 +12,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::fleet::Simulation;
+use super::progress;
 use crate::clock::this_second;
 use crate::input::{self, Limits};
 use crate::output::{self, Format};
@@ -95,7 +96,10 @@ impl Settings {
     /// The simulations of objects, after others were applied to them.
     pub(crate) fn outlook(&self, given: &World, applied: &World) -> Result<(Premise, Outlook)> {
         let premise = Premise::new(given, applied, self.scenario.clone(), self.start)?;
-        let outlook = Outlook::new(&premise, self.scenario.seed, self.seeds, self.until)?;
+        let (first, seeds) = (self.scenario.seed, self.seeds);
+        let outlook = progress::shown(seeds, |played| {
+            Outlook::counted(&premise, first, seeds, self.until, played)
+        })?;
         Ok((premise, outlook))
     }
 

@@ -87,7 +87,8 @@ fn diagnostics(world: &World, strict: bool) -> Vec<Diagnostic> {
     let mut found = once(world, convoy_plan::validate(world));
     add(&mut found, finding::kinds::check(world));
     #[cfg(feature = "server")]
-    add(&mut found, by_server(world));
+    add(&mut found, once(world, by_server(world)));
+    add(&mut found, finding::metadata::check(world));
     let refused = refused(world, &found);
     add(&mut found, refused);
     let extent = if strict { Extent::Whole } else { Extent::Part };
@@ -118,6 +119,11 @@ fn once(world: &World, found: Vec<Diagnostic>) -> Vec<Diagnostic> {
             }
         }
     }
+    // A warning about a value that is refused says what follows from it.
+    others.retain(|one| {
+        one.severity != Severity::Warning
+            || !best.contains_key(&(one.key.clone(), one.field.clone()))
+    });
     best.into_values().chain(others).collect()
 }
 

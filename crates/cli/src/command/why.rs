@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
+use convoy_api::text::similar;
 use convoy_plan::explanation::{self, Cause};
 use convoy_plan::{Step, Verdict};
 use serde_json::{Value, json};
@@ -55,14 +56,18 @@ struct RolloutCauses<'r> {
     causes: Vec<Cause<'r>>,
 }
 
+/// What kind of member a word stands for.
+fn member_noun(word: &str) -> Option<&'static str> {
+    match word {
+        "node" | "nodes" | "no" => Some("node"),
+        "cluster" | "clusters" => Some("cluster"),
+        "pod" | "pods" | "po" => Some("pod"),
+        _ => None,
+    }
+}
+
 impl Question {
     fn read(words: &[String]) -> Self {
-        let member = |word: &str| match word {
-            "node" | "nodes" | "no" => Some("node"),
-            "cluster" | "clusters" => Some("cluster"),
-            "pod" | "pods" | "po" => Some("pod"),
-            _ => None,
-        };
         let target = match words {
             [kind, name] if kind == "rollout" => Target::read(std::slice::from_ref(name)),
             words => Target::read(words),
@@ -70,7 +75,7 @@ impl Question {
         match target {
             Target { name: None, .. } => Self::Rollouts,
             Target { kind: None, name: Some(name) } => Self::Any(name),
-            Target { kind: Some(kind), name: Some(name) } => match member(&kind) {
+            Target { kind: Some(kind), name: Some(name) } => match member_noun(&kind) {
                 Some(noun) => Self::Member { noun, name },
                 None => Self::Rollout(Target { kind: Some(kind), name: Some(name) }),
             },
@@ -109,6 +114,8 @@ pub(crate) fn run(args: Args) -> Result<ExitCode> {
             let target = Target { kind: None, name: Some(name.clone()) };
             if steps.iter().any(|step| target.matches(step)) {
                 print_rollouts(&report, vec![target.find(&steps)?], output)?;
+            } else if let Some(noun) = member_noun(&name) {
+                bail!("the name of the {noun} is missing: `convoy why {noun} NAME`");
             } else {
                 print_member(&report, "member", &name, output)?;
             }
@@ -182,8 +189,13 @@ fn unheld(report: &Report, noun: &str, name: &str) -> Result<String> {
     if !of.is_empty() {
         return Ok(of.concat());
     }
-    if !is_known(report, noun, name) {
-        bail!("{noun} {name:?} not found");
+    if !known(report, noun).any(|known| known == short) {
+        let rollouts = report.plan.steps.iter().filter(|step| rollouts::is_rollout(step));
+        let rollouts = rollouts.map(|step| step.rollout.name.as_str());
+        // A word alone may be meant to be a rollout.
+        let rollouts = rollouts.filter(|_| noun == "member");
+        let meant = similar::question(short, known(report, noun).chain(rollouts));
+        bail!("{noun} {name:?} not found{meant}");
     }
     Ok(format!("{noun} {name}: it is a member of no rollout\n"))
 }
@@ -207,20 +219,17 @@ fn about_member<'r>(report: &'r Report, noun: &str, name: &str) -> Vec<RolloutCa
     answers.filter(|answer| !answer.causes.is_empty()).collect()
 }
 
-/// Whether there is an object of the name that could be a member.
-fn is_known(report: &Report, noun: &str, name: &str) -> bool {
-    let kinds: &[&str] = match noun {
+/// The names of all objects that could be such a member.
+fn known<'r>(report: &'r Report, noun: &str) -> impl Iterator<Item = &'r str> {
+    let kinds: &'static [&'static str] = match noun {
         "node" => &["Node", "NodeClaim"],
         "cluster" => &["MemberCluster", "ManagedCluster"],
         "pod" => &["Pod"],
         _ => &["Node", "NodeClaim", "MemberCluster", "ManagedCluster", "Pod"],
     };
-    let (_, short) = name.split_once('/').unwrap_or(("", name));
-    report
-        .manifests
-        .world
-        .iter()
-        .any(|object| object.name() == short && kinds.contains(&object.kind().kind.as_str()))
+    let objects = report.manifests.world.iter();
+    let members = objects.filter(|object| kinds.contains(&object.kind().kind.as_str()));
+    members.map(|object| object.name().as_str())
 }
 
 fn to_json(report: &Report, answers: &[RolloutCauses<'_>]) -> Value {

@@ -33,6 +33,8 @@ pub struct Problem {
     pub location: Option<SourceLocation>,
     /// The object, as `apiVersion/Kind/namespace/name`; empty if it has no name.
     pub object: String,
+    /// Dotted path; empty for the whole object.
+    pub field: String,
     pub message: String,
 }
 
@@ -60,23 +62,30 @@ impl Problem {
             message.truncate(end);
             message.push('…');
         }
-        Self { severity: Severity::Error, location: Some(location), object: String::new(), message }
+        Self { location: Some(location), ..Self::new(Severity::Error, message) }
     }
 
     pub fn warning(location: Option<SourceLocation>, message: impl Into<String>) -> Self {
-        let message = message.into();
-        Self { severity: Severity::Warning, location, object: String::new(), message }
+        Self { location, ..Self::new(Severity::Warning, message.into()) }
     }
 
     pub fn note(location: SourceLocation, message: impl Into<String>) -> Self {
-        let message = message.into();
-        let object = String::new();
-        Self { severity: Severity::Note, location: Some(location), object, message }
+        Self { location: Some(location), ..Self::new(Severity::Note, message.into()) }
+    }
+
+    fn new(severity: Severity, message: String) -> Self {
+        Self { severity, location: None, object: String::new(), field: String::new(), message }
     }
 
     #[must_use]
     pub fn about(mut self, object: impl Into<String>) -> Self {
         self.object = object.into();
+        self
+    }
+
+    #[must_use]
+    pub(super) fn at(mut self, field: &str) -> Self {
+        field.clone_into(&mut self.field);
         self
     }
 }

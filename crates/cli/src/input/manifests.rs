@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use convoy_api::object::field_path;
+use convoy_api::object::field_path::{self, PathPart};
 use convoy_api::{Object, ObjectKey};
 use convoy_plan::{Severity, World};
 use serde_json::Value;
 
 use super::location::{Origin, Problem, SourceLocation};
+use super::names;
 use super::positions::{self, FieldPosition, Node, Position};
 
 /// The objects of all inputs.
@@ -19,7 +20,20 @@ pub struct Manifests {
     origins: BTreeMap<ObjectKey, Origin>,
     /// The content of each file, in which fields are looked up when there are findings about them.
     texts: BTreeMap<Arc<str>, Arc<str>>,
+    /// Problems with a field whose line is looked up once the file has been read.
+    unplaced: Vec<Unplaced>,
 }
+
+/// A problem, and the object of the file whose field it is about.
+#[derive(Clone, Debug)]
+struct Unplaced {
+    problem: usize,
+    object: Position,
+    path: Vec<PathPart>,
+}
+
+/// How many problems of one file are given the places of their fields; nobody reads more.
+const UNPLACED_MAX: usize = 100;
 
 /// Where a field stands, and how its value is written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -94,7 +108,27 @@ impl Manifests {
     }
 
     pub(super) fn keep_text(&mut self, file: Arc<str>, text: String) {
+        self.place(&text);
         self.texts.insert(file, Arc::from(text));
+    }
+
+    /// Gives problems with a field of an object in `text` the place of the field.
+    fn place(&mut self, text: &str) {
+        let unplaced = std::mem::take(&mut self.unplaced);
+        if unplaced.is_empty() {
+            return;
+        }
+        let wanted = unplaced.iter().map(|it| it.object).collect();
+        let objects = positions::objects(text, &wanted);
+        for Unplaced { problem, object, path } in unplaced {
+            let problem = self.problems.get_mut(problem);
+            if let (Some(problem), Some(node)) = (problem, objects.get(&object))
+                && let Some(location) = &mut problem.location
+            {
+                let (line, column) = node.find(&path).position;
+                (location.line, location.column) = (Some(line), Some(column));
+            }
+        }
     }
 
     pub(super) fn problem(&mut self, problem: Problem) {
@@ -104,6 +138,16 @@ impl Manifests {
     /// Adds one JSON value, which must be a Kubernetes object. Of two objects with the same key
     /// the first stays, and the second is a problem if it says something else.
     pub(super) fn object(&mut self, origin: &Origin, value: Value) -> Result<(), Problem> {
+        let mut value = value;
+        for found in names::mend(&mut value).into_iter().take(UNPLACED_MAX - self.unplaced.len()) {
+            let names::Mended { object, field, message } = found;
+            let place = SourceLocation::from(origin);
+            let problem = Problem::error(place, message).about(object).at(field);
+            let (path, _) = field_path::parts(&value, field);
+            let object = (origin.line, origin.column);
+            self.unplaced.push(Unplaced { problem: self.problems.len(), object, path });
+            self.problem(problem);
+        }
         let object = Object::from_value(value).map_err(|error| {
             let message = format!("not a Kubernetes object: {error}");
             Problem::error(SourceLocation::from(origin), message)

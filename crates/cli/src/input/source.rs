@@ -11,6 +11,9 @@ use super::manifests::Manifests;
 /// File extensions that are read in directories. A file named explicitly may have any.
 const EXTENSIONS: [&str; 3] = ["json", "yaml", "yml"];
 
+/// The name of standard input in messages.
+pub(super) const STDIN: &str = "<stdin>";
+
 /// One file, or standard input.
 #[derive(Debug)]
 pub(super) struct Source {
@@ -64,11 +67,7 @@ impl Finder<'_> {
     fn argument(&mut self, argument: &Path) {
         if argument.as_os_str() == "-" {
             if self.seen.insert(PathBuf::from("-")) {
-                self.found.push(Source {
-                    name: "<stdin>".to_owned(),
-                    path: None,
-                    is_listed: false,
-                });
+                self.found.push(Source { name: STDIN.to_owned(), path: None, is_listed: false });
             }
             return;
         }

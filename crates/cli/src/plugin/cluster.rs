@@ -238,6 +238,9 @@ fn unusable(error: ConnectError) -> anyhow::Error {
         ConnectError::Kubeconfig(KubeconfigError::LoadClusterOfContext(name)) => {
             anyhow!("cluster {name:?} does not exist")
         }
+        ConnectError::NoKubeconfig { path: Some(path), .. } => {
+            anyhow!("stat {}: no such file or directory", path.display())
+        }
         ConnectError::User { name } => anyhow!("auth info {name:?} does not exist"),
         ConnectError::Kubeconfig(KubeconfigError::ReadConfig(error, path))
             if error.kind() == std::io::ErrorKind::NotFound =>

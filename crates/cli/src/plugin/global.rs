@@ -73,6 +73,7 @@ impl Global {
             impersonation: Impersonation {
                 user: self.as_user.clone(),
                 groups: self.as_group.clone(),
+                uid: None,
             },
         }
     }

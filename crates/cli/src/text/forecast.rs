@@ -43,11 +43,15 @@ pub(crate) fn outlook(premise: &Premise, outlook: &Outlook) -> String {
 fn machines(premise: &Premise) -> String {
     let invented = |is_invented: bool| if is_invented { " (none given)" } else { "" };
     let nodes = format!("{}{}", count(premise.nodes, "node"), invented(premise.has_invented_nodes));
+    let pods = match premise.invented_pods {
+        0 => String::new(),
+        pods => format!(", {} (not among the objects)", count(pods, "pod")),
+    };
     match premise.member_clusters() {
-        0 => nodes,
+        0 => format!("{nodes}{pods}"),
         members => {
             let members = count(members, "member cluster");
-            format!("{members}{} with {nodes}", invented(premise.has_invented_members))
+            format!("{members}{} with {nodes}{pods}", invented(premise.has_invented_members))
         }
     }
 }

@@ -1,5 +1,8 @@
 //! One rollout as a tree: its groups, their batches, and the members that do not move.
 
+use std::collections::BTreeSet;
+
+use convoy_plan::step::BatchReport;
 use convoy_plan::{GroupReport, Hold, Step};
 use jiff::Timestamp;
 use smol_str::SmolStr;
@@ -28,12 +31,13 @@ pub(crate) fn tree(step: &Step, now: Timestamp, all: bool) -> String {
     let mut below: Vec<Branch> = Vec::new();
     let whole = holds.iter().filter(|hold| hold.member.is_none() && hold.group.is_none());
     below.extend(whole.map(|hold| leaf(step, hold, now)));
-    for group in &step.groups {
+    for group in step.groups.iter().filter(|group| is_shown(group)) {
         let own = |hold: &&&Hold| hold.group.as_deref() == Some(group.name.as_str());
         let own: Vec<&Hold> = holds.iter().filter(own).copied().collect();
         below.push(of_group(step, group, &own, now, most));
     }
-    let known = |group: &SmolStr| step.groups.iter().any(|it| it.name == group.as_str());
+    let known =
+        |name: &SmolStr| step.groups.iter().any(|it| is_shown(it) && it.name == name.as_str());
     let elsewhere = holds.iter().filter(|hold| match &hold.group {
         Some(group) => !known(group),
         None => hold.member.is_some(),
@@ -55,6 +59,12 @@ pub(crate) fn tree(step: &Step, now: Timestamp, all: bool) -> String {
     text
 }
 
+/// A group without members says nothing, unless its batch was stopped.
+fn is_shown(group: &GroupReport) -> bool {
+    group.total > 0 || group.batch.as_ref().is_some_and(|batch| batch.stopped)
+}
+
+/// The members in flight stand below their batch, and those that wait beside it.
 fn of_group(
     step: &Step,
     group: &GroupReport,
@@ -62,22 +72,60 @@ fn of_group(
     now: Timestamp,
     most: usize,
 ) -> Branch {
-    let members = members(step, holds, now, most);
-    let below = match &group.batch {
-        None => members,
-        Some(batch) => {
-            let mut words = format!("batch {} (size {})", batch.number, batch.size);
-            if batch.consecutive_failures > 0 {
-                let failures = count(batch.consecutive_failures as usize, "consecutive failure");
-                words = format!("{words}, {failures}");
-            }
-            if batch.stopped {
-                words = format!("{words}, {}", painted(style::BAD, "stopped"));
-            }
-            vec![Branch { text: words, below: members }]
-        }
-    };
+    let in_flight: BTreeSet<&SmolStr> = group.in_flight.iter().collect();
+    let (held, waiting): (Vec<&Hold>, Vec<&Hold>) = holds
+        .iter()
+        .copied()
+        .partition(|hold| hold.member.as_ref().is_some_and(|name| in_flight.contains(name)));
+    let moving = in_flight_members(step, group, &held, now, most);
+    let mut below = Vec::new();
+    match &group.batch {
+        None => below.extend(moving),
+        Some(batch) => below.push(Branch { text: batch_words(batch), below: moving }),
+    }
+    below.extend(members(step, &waiting, now, most));
     Branch { text: standing(group), below }
+}
+
+fn batch_words(batch: &BatchReport) -> String {
+    let mut words = format!("batch {} (size {})", batch.number, batch.size);
+    if batch.consecutive_failures > 0 {
+        let failures = count(batch.consecutive_failures as usize, "consecutive failure");
+        words = format!("{words}, {failures}");
+    }
+    if batch.stopped {
+        words = format!("{words}, {}", painted(style::BAD, "stopped"));
+    }
+    words
+}
+
+/// The members in flight by name, those that are held first.
+fn in_flight_members(
+    step: &Step,
+    group: &GroupReport,
+    held: &[&Hold],
+    now: Timestamp,
+    most: usize,
+) -> Vec<Branch> {
+    let mut shown = members(step, held, now, most);
+    let is_held: BTreeSet<&SmolStr> = held.iter().filter_map(|it| it.member.as_ref()).collect();
+    let noun = member(step.dialect, Some(&group.name));
+    let free = group.in_flight.iter().filter(|name| !is_held.contains(name));
+    let left = most.saturating_sub(held.len());
+    shown.extend(
+        free.take(left).map(|name| Branch {
+            text: format!("{noun} {} moves", plain(name)),
+            below: Vec::new(),
+        }),
+    );
+    if !group.in_flight.is_empty() && held.len() <= most {
+        let all = (group.moving + group.settling) as usize;
+        if let Some(more) = all.checked_sub(shown.len()).filter(|more| *more > 0) {
+            let text = format!("and {}", count(more, &format!("more {noun}")));
+            shown.push(Branch { text: painted(DIM, &text), below: Vec::new() });
+        }
+    }
+    shown
 }
 
 /// `production: 3/6 done, 1 moving of at most 3, 2 waiting`.

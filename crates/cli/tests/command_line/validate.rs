@@ -120,6 +120,96 @@ fn an_empty_directory_is_an_error() {
     assert!(run.stdout.contains("error: values: no Kubernetes object was found\n"), "{run:?}");
 }
 
+/// As an empty directory is: a command before the pipe failed, or a name was mistyped.
+#[test]
+fn input_without_any_object_is_an_error() {
+    let files = [("empty.yaml", ""), ("comment.yaml", "# nothing\n---\n")];
+    for command in ["validate", "plan"] {
+        for file in ["empty.yaml", "comment.yaml"] {
+            let files = directory(&files);
+            let run = run_in(files.path(), &[command, "-f", file]);
+            assert_eq!(run.code, Some(2), "{command} {file}: {}", run.stdout);
+            let message = format!("error: {file}: no Kubernetes object was found");
+            let text = format!("{}{}", run.stdout, run.stderr);
+            assert!(text.contains(&message), "{command} {file}: {text}");
+        }
+    }
+    let node = "{apiVersion: v1, kind: Node, metadata: {name: n1}}\n";
+    let both = [("empty.yaml", ""), ("node.yaml", node)];
+    let run = validate(&both, &["-f", "empty.yaml", "-f", "node.yaml"]);
+    assert_eq!(run.code, Some(0), "{}", run.stdout);
+}
+
+#[test]
+fn a_wrong_type_in_metadata_hides_nothing_else() {
+    golden("metadata", METADATA, &[], 2);
+}
+
+#[test]
+fn a_mistake_is_told_once() {
+    golden("once", ONCE, &[], 1);
+}
+
+const METADATA: &str = "\
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  namespace: shop
+  name: 123
+spec:
+  replica: 3
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: c, image: nginx}]}
+---
+apiVersion: skyhook.nvidia.com/v1alpha1
+kind: Skyhook
+metadata:
+  name: tuning
+  labels: [a]
+  annotations: {team: 5}
+spec:
+  nodeSelector: {matchLabels: {a: b}}
+  additionalTolerations:
+  - {key: a, operator: Exist, effect: NoSchedul}
+  packages:
+    tools: {version: 1.0.0, image: example.com/tools}
+    tune:
+      version: 1.0.0
+      image: example.com/tune
+      dependsOn: {tols: 1.0.0}
+";
+
+const ONCE: &str = "\
+apiVersion: batch/v1
+kind: CronJob
+metadata: {name: nightly}
+spec:
+  schedule: \"0 3 * * *\"
+  jobTemplate:
+    spec:
+      template:
+        spec:
+          restartPolicy: never
+          containers: [{name: c, image: nginx}]
+---
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: general}
+spec:
+  disruption:
+    budgets:
+    - nodes: \"10%\"
+    - nodes: ten
+      schedule: \"0 9 * * *\"
+      duration: 1h
+  template:
+    spec:
+      requirements: []
+      nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}
+";
+
 #[test]
 fn files_that_are_no_manifests_are_skipped_in_directories() {
     let files = [

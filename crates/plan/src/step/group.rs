@@ -2,6 +2,10 @@
 //! never the whole fleet.
 
 use serde::Serialize;
+use smol_str::SmolStr;
+
+/// How many members in flight a group names. A budget keeps most groups far below it.
+const NAMED_MAX: usize = 100;
 
 /// Where a member stands. A member is in exactly one state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -38,6 +42,10 @@ pub struct GroupReport {
     /// Whether its members are to be replaced by those of other groups: nobody asked for them.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub outgoing: bool,
+    /// Members that move or settle, in the order of the group: the first of them. For people; a plan
+    /// has them among its actions and in the dialect's summary.
+    #[serde(skip)]
+    pub in_flight: Vec<SmolStr>,
 }
 
 /// The batch a group is at.
@@ -60,6 +68,15 @@ impl GroupReport {
     /// Counts one more member.
     pub fn count(&mut self, state: MemberState) {
         self.count_many(state, 1);
+    }
+
+    /// Counts a member, and names it while it is in flight.
+    pub fn count_member(&mut self, state: MemberState, name: impl Into<SmolStr>) {
+        let is_in_flight = matches!(state, MemberState::Moving | MemberState::Settling);
+        if is_in_flight && self.in_flight.len() < NAMED_MAX {
+            self.in_flight.push(name.into());
+        }
+        self.count(state);
     }
 
     /// Counts members in one state, as far as the total can hold them.

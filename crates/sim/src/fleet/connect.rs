@@ -2,13 +2,15 @@
 
 use std::path::Path;
 
-use convoy_controllers::connect::identified;
+use convoy_controllers::connect::{identified, missing_kubeconfig};
 use kube::Client;
 use kube::config::{Config, KubeConfigOptions, Kubeconfig, KubeconfigError};
 
 /// Why no API server could be addressed.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
+    #[error("no cluster: {looked}; pass --kubeconfig, or start a cluster with `convoy up`")]
+    NoKubeconfig { looked: String },
     #[error("could not read the kubeconfig")]
     Kubeconfig(#[source] KubeconfigError),
     #[error("could not make a client")]
@@ -20,6 +22,9 @@ pub async fn connect(
     kubeconfig: Option<&Path>,
     context: Option<String>,
 ) -> Result<Client, ConnectError> {
+    if let Some(looked) = missing_kubeconfig(kubeconfig) {
+        return Err(ConnectError::NoKubeconfig { looked });
+    }
     let found = match kubeconfig {
         Some(path) => Kubeconfig::read_from(path),
         None => Kubeconfig::read(),

@@ -5,19 +5,23 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 
 use convoy_api::kinds::CUSTOM_RESOURCE_DEFINITION;
-use convoy_api::object::member::text;
-use convoy_api::ocm::names::{MANAGED_CLUSTER, MANAGED_CLUSTER_SET};
+use convoy_api::object::member::{list, text};
+use convoy_api::ocm::names::{
+    MANAGED_CLUSTER, MANAGED_CLUSTER_SET, MANIFEST_WORK, PLACEMENT_DECISION,
+};
 use convoy_api::schema::crds;
 use convoy_api::{GroupKind, Object};
-use convoy_plan::dialect::fleet::names::MEMBER_CLUSTER;
+use convoy_plan::dialect::fleet::names::{Family, MEMBER_CLUSTER};
 use convoy_plan::dialect::fleet_agent::FleetAgent;
 use convoy_plan::dialect::ocm_agent::{self, OcmAgent};
 use convoy_plan::dialect::ocm_registration::{self, OcmRegistration};
 use convoy_plan::{Dialect, World};
+use jiff::Timestamp;
 use serde_json::{Value, json};
 use smol_str::SmolStr;
 
 use super::controllers::{is_of_fleet, is_of_ocm};
+use crate::kubelet::stamp;
 use crate::node::uuid;
 use crate::registration::{managed_cluster, member_cluster};
 use crate::scenario::Scenario;
@@ -98,24 +102,95 @@ pub(super) fn of(objects: &[Object], scenario: &Scenario) -> Vec<Member> {
     fleet.union(&ocm).map(member).collect()
 }
 
-/// The registrations of member clusters for hubs that have rollouts and no member cluster.
-pub(super) fn invented(given: &World, applied: &World, scenario: &Scenario) -> Vec<Object> {
-    let has = |is_it: fn(&GroupKind) -> bool| {
-        given.iter().chain(applied.iter()).any(|object| is_it(object.kind()))
-    };
-    let lacks_fleet = has(is_of_fleet) && !has(|kind| *kind == MEMBER_CLUSTER);
-    let lacks_ocm = has(is_of_ocm) && !has(|kind| *kind == MANAGED_CLUSTER);
+/// The registrations of member clusters for hubs that have rollouts and no member cluster. Clusters
+/// that something was placed on already are in their hubs; without any there are new ones.
+pub(super) fn invented(
+    given: &World,
+    applied: &World,
+    scenario: &Scenario,
+    start: Timestamp,
+) -> Vec<Object> {
+    let all = || given.iter().chain(applied.iter());
+    let has = |is_it: fn(&GroupKind) -> bool| all().any(|object| is_it(object.kind()));
     let mut registrations: Vec<Value> = Vec::new();
-    for name in (1..=MEMBERS).map(|number| format!("member-{number}")) {
-        let labels = scenario.labels_of_member(&name);
-        if lacks_fleet {
-            registrations.push(member_cluster(&name, &labels, HEARTBEAT_SECS));
+    if has(is_of_fleet) && !has(|kind| *kind == MEMBER_CLUSTER) {
+        let known: BTreeSet<SmolStr> = all().filter_map(bound_cluster).collect();
+        for name in named_or_numbered(&known) {
+            let labels = scenario.labels_of_member(&name);
+            let mut registration = member_cluster(&name, &labels, HEARTBEAT_SECS);
+            if known.contains(&name) {
+                registration["status"] = status_in_fleet(start);
+            }
+            registrations.push(registration);
         }
-        if lacks_ocm {
-            registrations.push(managed_cluster(&name, labels));
+    }
+    if has(is_of_ocm) && !has(|kind| *kind == MANAGED_CLUSTER) {
+        let known: BTreeSet<SmolStr> = all().flat_map(clusters_with_works).collect();
+        for name in named_or_numbered(&known) {
+            let mut registration = managed_cluster(&name, scenario.labels_of_member(&name));
+            if known.contains(&name) {
+                registration["status"] = status_in_ocm(start);
+            }
+            registrations.push(registration);
         }
     }
     registrations.into_iter().filter_map(|raw| Object::from_value(raw).ok()).collect()
+}
+
+fn named_or_numbered(known: &BTreeSet<SmolStr>) -> Vec<SmolStr> {
+    if known.is_empty() {
+        (1..=MEMBERS).map(|number| SmolStr::from(format!("member-{number}"))).collect()
+    } else {
+        known.iter().cloned().collect()
+    }
+}
+
+/// The cluster that a binding of KubeFleet is for.
+fn bound_cluster(object: &Object) -> Option<SmolStr> {
+    let families = [Family::Cluster, Family::Namespaced];
+    let is_binding = families.into_iter().any(|family| family.binding() == *object.kind());
+    let cluster = if is_binding { object.spec_text("targetCluster") } else { "" };
+    (!cluster.is_empty()).then(|| SmolStr::new(cluster))
+}
+
+/// The clusters of Open Cluster Management that were decided on, and those that have a work.
+fn clusters_with_works(object: &Object) -> Vec<SmolStr> {
+    if *object.kind() == MANIFEST_WORK {
+        return vec![object.namespace().clone()];
+    }
+    if *object.kind() != PLACEMENT_DECISION {
+        return Vec::new();
+    }
+    let decisions = list(object.status(), "decisions").iter();
+    let names = decisions.map(|decision| text(decision, "clusterName"));
+    names.filter(|name| !name.is_empty()).map(SmolStr::new).collect()
+}
+
+/// A member that has joined and reports.
+fn status_in_fleet(start: Timestamp) -> Value {
+    let condition = |kind: &str, reason: &str| {
+        json!({"type": kind, "status": "True", "reason": reason, "message": "",
+            "observedGeneration": 1, "lastTransitionTime": stamp(start)})
+    };
+    json!({
+        "conditions": [condition("Joined", "MemberClusterJoined")],
+        "agentStatus": [{"type": "MemberAgent", "lastReceivedHeartbeat": stamp(start),
+            "conditions": [condition("Joined", "InternalMemberClusterJoined"),
+                condition("Healthy", "InternalMemberClusterHealthy")]}],
+    })
+}
+
+/// A cluster that has joined and is available.
+fn status_in_ocm(start: Timestamp) -> Value {
+    let condition = |kind: &str, reason: &str| {
+        json!({"type": kind, "status": "True", "reason": reason, "message": "",
+            "lastTransitionTime": stamp(start)})
+    };
+    json!({"conditions": [
+        condition("HubAcceptedManagedCluster", "HubClusterAdminAccepted"),
+        condition("ManagedClusterJoined", "ManagedClusterJoined"),
+        condition("ManagedClusterConditionAvailable", "ManagedClusterAvailable"),
+    ]})
 }
 
 /// The definition of cluster sets: a hub waits for it before it makes those that always exist.

@@ -62,7 +62,11 @@ pub(super) fn prepared(
 }
 
 /// An object as it is in the initial state.
-fn stored(object: &Object, review: &mut Review, start: Timestamp) -> Result<Object, ForecastError> {
+pub(super) fn stored(
+    object: &Object,
+    review: &mut Review,
+    start: Timestamp,
+) -> Result<Object, ForecastError> {
     if object.uid().is_some() {
         return Ok(object.clone());
     }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use convoy_api::ObjectKey;
+use convoy_api::karpenter::names::{NODE_CLAIM, NODE_POOL, label};
 use convoy_controllers::request::Request;
 use convoy_plan::{Action, Dialect, HoldReason, Step, Verb, Verdict, Warned};
 use jiff::{SignedDuration, Timestamp};
@@ -40,6 +41,8 @@ pub(super) struct Observer {
     members: Vec<Member>,
     rollouts: BTreeMap<ObjectKey, Watched>,
     readiness: Readiness,
+    /// The pools of NodeClaims: a claim that is given up is deleted beside its pool's decisions.
+    pools: BTreeMap<ObjectKey, ObjectKey>,
     timeline: Vec<Entry>,
     /// The last change of any rollout.
     changed: Timestamp,
@@ -82,6 +85,7 @@ impl Observer {
             members: premise.members.clone(),
             rollouts: rollouts.collect(),
             readiness: Readiness::default(),
+            pools: BTreeMap::new(),
             timeline: Vec::new(),
             changed: premise.start,
             horizon: premise.start,
@@ -90,6 +94,25 @@ impl Observer {
 
     fn is_done(&self) -> bool {
         self.rollouts.values().all(Watched::is_done)
+    }
+
+    /// The deletions of a NodeClaim, as part of what happens to its pool.
+    fn of_claim(&mut self, pool: &ObjectKey, step: &Step, at: SignedDuration) {
+        if !self.rollouts.contains_key(pool) {
+            return;
+        }
+        let is_removal = |action: &&Action| matches!(action.verb, Verb::Remove(_));
+        let removals: Vec<Action> = step.actions.iter().filter(is_removal).cloned().collect();
+        self.tell(pool, movements(&removals), at);
+    }
+
+    fn tell(&mut self, rollout: &ObjectKey, happenings: Vec<Happening>, at: SignedDuration) {
+        for happening in happenings {
+            let entry = Entry { at, rollout: rollout.clone(), happening };
+            if !self.is_told(&entry) {
+                self.timeline.push(entry);
+            }
+        }
     }
 
     /// Whether the same was told before. A step that met a conflict is decided again at once; what
@@ -368,6 +391,11 @@ impl Trial for Observer {
     fn see(&mut self, record: &WriteRecord) -> Result<(), String> {
         let at = record.at.duration_since(self.start).max(SignedDuration::ZERO);
         self.readiness.see(&record.object, record.is_deletion(), at);
+        if *record.object.kind() == NODE_CLAIM
+            && let Some(pool) = record.object.label(label::NODE_POOL)
+        {
+            self.pools.insert(record.object.key().clone(), NODE_POOL.key("", pool));
+        }
         if record.is_deletion()
             && let Some(watched) = self.rollouts.get_mut(record.object.key())
         {
@@ -385,9 +413,12 @@ impl Trial for Observer {
         if !matches!(self.role(index), Role::Home) {
             return;
         }
+        let at = now.duration_since(self.start).max(SignedDuration::ZERO);
+        if let Some(pool) = self.pools.get(&step.rollout).cloned() {
+            return self.of_claim(&pool, step, at);
+        }
         let Some(watched) = self.rollouts.get_mut(&step.rollout) else { return };
         self.readiness.begin();
-        let at = now.duration_since(self.start).max(SignedDuration::ZERO);
         let mut happenings = movements(&step.actions);
         let warnings = watched.warned.update(step).into_iter();
         happenings.extend(warnings.map(|event| {
@@ -400,12 +431,7 @@ impl Trial for Observer {
             self.changed = now;
             self.horizon = waited.max().unwrap_or(now).max(self.horizon);
         }
-        for happening in happenings {
-            let entry = Entry { at, rollout: step.rollout.clone(), happening };
-            if !self.is_told(&entry) {
-                self.timeline.push(entry);
-            }
-        }
+        self.tell(&step.rollout, happenings, at);
     }
 
     fn rest(&mut self, _now: Timestamp) {}

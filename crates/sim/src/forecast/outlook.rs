@@ -1,5 +1,6 @@
 //! A forecast over several seeds: ranges instead of numbers, and how often something got stuck.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 
 use convoy_api::ObjectKey;
@@ -31,14 +32,28 @@ impl Outlook {
         count: u32,
         until: Until,
     ) -> Result<Self, ForecastError> {
+        Self::counted(premise, first, count, until, &AtomicU32::new(0))
+    }
+
+    /// The same, and counts the seeds that have been played in `played`, for people who wait.
+    pub fn counted(
+        premise: &Premise,
+        first: u64,
+        count: u32,
+        until: Until,
+        played: &AtomicU32,
+    ) -> Result<Self, ForecastError> {
         let seeds: Vec<u64> =
             (0..u64::from(count.max(1))).map(|at| first.wrapping_add(at)).collect();
         let workers = thread::available_parallelism().map_or(1, usize::from).min(seeds.len());
         let share = seeds.len().div_ceil(workers.max(1));
-        let played: Vec<Result<Course, ForecastError>> = thread::scope(|scope| {
-            let play = |seeds: &[u64]| -> Vec<_> {
-                seeds.iter().map(|seed| premise.play(*seed, until)).collect()
-            };
+        let play_one = |seed: &u64| {
+            let course = premise.play(*seed, until);
+            played.fetch_add(1, Ordering::Relaxed);
+            course
+        };
+        let courses: Vec<Result<Course, ForecastError>> = thread::scope(|scope| {
+            let play = |seeds: &[u64]| -> Vec<_> { seeds.iter().map(play_one).collect() };
             let running: Vec<_> =
                 seeds.chunks(share).map(|some| scope.spawn(move || play(some))).collect();
             running
@@ -46,7 +61,7 @@ impl Outlook {
                 .flat_map(|run| run.join().expect("the simulation does not panic"))
                 .collect()
         });
-        Ok(Self { courses: played.into_iter().collect::<Result<_, _>>()? })
+        Ok(Self { courses: courses.into_iter().collect::<Result<_, _>>()? })
     }
 
     pub fn rollouts(&self) -> impl Iterator<Item = &ObjectKey> {

@@ -1,12 +1,12 @@
-//! How many members of a group are unavailable: nodes that are cordoned, not ready or gone while a
-//! rollout has them, clusters on which what was placed does not work, and replicas that are asked
+//! How many members of a group are unavailable: nodes that are cordoned, tainted by Karpenter for
+//! disruption, not ready or gone while a rollout has them, clusters on which what was placed does not work, and replicas that are asked
 //! for and not ready.
 
 use std::collections::BTreeMap;
 
-use convoy_api::karpenter::names::{NODE_POOL, label};
+use convoy_api::karpenter::names::{DISRUPTED_TAINT, NODE_POOL, label};
 use convoy_api::kinds::{DAEMON_SET, DEPLOYMENT, NODE, POD, REPLICA_SET, STATEFUL_SET};
-use convoy_api::object::member::text;
+use convoy_api::object::member::{list, text};
 use convoy_api::skyhook::SKYHOOK;
 use convoy_api::{Object, ObjectKey};
 use jiff::SignedDuration;
@@ -94,7 +94,8 @@ impl Readiness {
     fn see_node(&mut self, node: &Object, is_deleted: bool, at: SignedDuration) {
         let is_out = is_deleted
             || node.condition_status("Ready").is_some_and(|ready| ready != "True")
-            || node.spec().get("unschedulable").and_then(Value::as_bool) == Some(true);
+            || node.spec().get("unschedulable").and_then(Value::as_bool) == Some(true)
+            || list(node.spec(), "taints").iter().any(|it| text(it, "key") == DISRUPTED_TAINT);
         let missed = if is_out { groups(node) } else { Vec::new() };
         self.miss(node, missed, is_deleted, at);
     }

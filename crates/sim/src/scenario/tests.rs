@@ -202,3 +202,24 @@ fn a_number_of_nodes_keeps_the_proportions_of_the_groups() {
     assert_eq!(counts("", 3), [3]);
     assert_eq!(counts("{name: a, count: 4294967295}, {name: b}", u32::MAX), [u32::MAX - 1, 1]);
 }
+
+#[test]
+fn a_number_of_nodes_that_leaves_a_group_out_is_refused() {
+    let scenario =
+        |groups: &str| Scenario::from_yaml(&format!("nodes: [{groups}]")).expect("it is valid");
+    let rows = [
+        ("{name: gpu, count: 3}, {name: cpu}", 1, Some(("cpu", 2))),
+        ("{name: gpu, count: 3}, {name: cpu}", 2, None),
+        ("{name: gpu, count: 10}, {name: cpu}", 2, Some(("cpu", 6))),
+        ("{name: gpu, count: 3}, {name: cpu, count: 0}", 1, None),
+        ("{name: gpu, count: 3}, {name: cpu}", 0, None),
+        ("", 1, None),
+    ];
+    for (groups, count, refused) in rows {
+        let found = scenario(groups).with_nodes_in_every_group(count);
+        let expected = refused.map(|(group, least)| {
+            format!("nodes: group {group:?} would have none of {count} nodes; want 0, or at least {least}")
+        });
+        assert_eq!(found.err().map(|error| error.to_string()), expected, "{groups}: {count}");
+    }
+}

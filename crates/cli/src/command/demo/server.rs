@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -39,7 +39,12 @@ impl DemoServer {
             .stderr(Stdio::inherit())
             .output()
             .context("could not start the server")?;
-        ensure!(started.status.success(), "the server did not start");
+        if !started.status.success() {
+            // The one in the background may still be on its way out.
+            _ = end(directory.path());
+            directory.close().context("could not remove the temporary directory")?;
+            bail!("the server did not start");
+        }
         let ready: Value = serde_json::from_slice(&started.stdout)
             .context("could not read what the server printed")?;
         let kubeconfig = ready["kubeconfig"].as_str().context("the server has no kubeconfig")?;
@@ -48,15 +53,8 @@ impl DemoServer {
 
     /// Ends it, and removes its directory.
     pub(super) fn stop(self) -> Result<()> {
-        let ended = convoy()?
-            .arg("down")
-            .arg("--data-dir")
-            .arg(self.directory.path())
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .status()
-            .context("could not stop the server")?;
-        ensure!(ended.success(), "the server in {} runs on", self.directory.path().display());
+        let path = self.directory.path();
+        ensure!(end(path)?, "the server in {} runs on", path.display());
         self.directory.close().context("could not remove the temporary directory")
     }
 
@@ -64,6 +62,14 @@ impl DemoServer {
     pub(super) fn keep(self) -> PathBuf {
         self.directory.keep()
     }
+}
+
+/// Ends the server of a directory; whether it has ended.
+fn end(directory: &Path) -> Result<bool> {
+    let mut command = convoy()?;
+    command.arg("down").arg("--data-dir").arg(directory);
+    let ended = command.stdin(Stdio::null()).stdout(Stdio::null()).status();
+    Ok(ended.context("could not stop the server")?.success())
 }
 
 /// This program, with no setting of this process in its environment.

@@ -60,9 +60,11 @@ fn verdict(step: &Step, decision: &DeploymentDecision<'_>) -> (Verdict, Option<H
     }
     if decision.conditions.reason(PROGRESSING) == TIMED_OUT {
         let secs = deployment.deadline_secs.unwrap_or_default();
+        // Old pods are available as a rule, which says nothing about the release.
+        let available = decision.new_set().map_or(0, |set| set.counts.available);
         let detail = format!(
-            "no progress within {secs}s: {} of {n} replicas updated, {} available",
-            counters.updated, counters.available
+            "no progress within {secs}s: {} of {n} replicas updated, {available} of these available",
+            counters.updated
         );
         return (Verdict::Stopped, Some(HoldReason::Failed { detail }));
     }

@@ -42,7 +42,7 @@ pub(crate) fn report<'w>(
             Some(known) => known.clone(),
             None => state(cluster, disruptions, &mut instants, at, member),
         };
-        group.count(state);
+        group.count_member(state, member.claim.name().clone());
         if let Some((reason, until)) = hold {
             step.holds.push(
                 Hold::of_member(member.claim.name().clone(), reason)

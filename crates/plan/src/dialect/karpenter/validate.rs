@@ -163,7 +163,7 @@ fn lint(object: &Object, at: usize, budget: &Budget, found: &mut Vec<Diagnostic>
         |part: &str, message: String| found.push(Diagnostic::warning(object, field(part), message));
     if let Some(error) = budget.error() {
         warn(
-            ".schedule",
+            budget.unreadable_field(),
             format!(
                 "the budget cannot be evaluated, so nothing of this pool is disrupted: {error}"
             ),

@@ -67,7 +67,10 @@ pub(crate) fn groups(decision: &Decision<'_, '_>) -> Vec<GroupReport> {
     let report = |compartment: &Compartment| {
         let mut group = GroupReport::new(compartment.spec.name.as_str());
         for index in &compartment.members {
-            group.count(state(decision, *index));
+            group.count_member(
+                state(decision, *index),
+                decision.members[*index].node.name().clone(),
+            );
         }
         group.ceiling = Some(compartment.ceiling);
         group.batch = compartment.spec.strategy.map(|_| BatchReport {

@@ -9,7 +9,7 @@ use convoy_api::skyhook::{DEPLOYMENT_POLICY, SkyhookSpec};
 use convoy_api::text::similar;
 use serde_json::Value;
 
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, Severity};
 use crate::selector::Selector;
 use crate::validation;
 use crate::world::World;
@@ -19,6 +19,9 @@ const KEY_NAME_MAX: usize = 63;
 
 /// The longest of our keys that a Skyhook's name is appended to.
 const LONGEST_KEY: &str = "nodeState_";
+
+const OPERATORS: [&str; 2] = ["Equal", "Exists"];
+const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
 
 /// When an object is looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +51,11 @@ fn rules(world: &World, object: &Object, moment: Moment) -> Vec<Diagnostic> {
             let nodes = selector(object, "nodeSelectors", "node selectors are not valid");
             let pods = "pod non interrupt labels are not valid";
             found.extend(nodes.into_iter().chain(selector(object, "podNonInterruptLabels", pods)));
-            found.extend(packages::errors(object, &spec.packages.unwrap_or_default()));
+            let packages = spec.packages.unwrap_or_default();
+            found.extend(packages::errors(object, &packages, moment));
+            if moment == Moment::Planning {
+                found.extend(tolerations(object));
+            }
         }
         Err(error) => found.push(Diagnostic::error(object, error.field, error.message)),
     }
@@ -94,6 +101,24 @@ fn selector(object: &Object, field: &str, what: &str) -> Option<Diagnostic> {
     let below = if error.field.is_empty() { "" } else { "." };
     let field = format!("spec.{field}{below}{}", error.field);
     Some(Diagnostic::error(object, field, format!("{what}: {}", error.message)))
+}
+
+/// Neither the schema nor the webhook looks at these words, but no pod with others can be created.
+fn tolerations(object: &Object) -> Vec<Diagnostic> {
+    let list = object.spec().get("additionalTolerations").and_then(Value::as_array);
+    let mut found = Vec::new();
+    for (at, toleration) in list.into_iter().flatten().enumerate() {
+        for (field, known) in [("operator", &OPERATORS[..]), ("effect", &EFFECTS[..])] {
+            let word = toleration.get(field).and_then(Value::as_str).unwrap_or_default();
+            if word.is_empty() || known.contains(&word) {
+                continue;
+            }
+            let field = format!("spec.additionalTolerations[{at}].{field}");
+            let unsupported = Diagnostic::unsupported(object, field, word, known);
+            found.push(Diagnostic { severity: Severity::Warning, ..unsupported });
+        }
+    }
+    found
 }
 
 /// A Skyhook that is there already is blocked until the policy appears, not refused.

@@ -39,7 +39,8 @@ impl Members {
         hold: Option<HoldReason>,
         until: Option<Timestamp>,
     ) {
-        self.group.count(state);
+        let name: SmolStr = name.into();
+        self.group.count_member(state, name.clone());
         if let Some(reason) = hold {
             let group = self.group.name.clone();
             self.holds.push(Hold::of_member(name, reason).in_group(group).until(until));

@@ -73,7 +73,9 @@ fn rolled(partial: &mut PartialStep, roll: &Roll<'_>, now: Timestamp) {
 /// Counts every binding once, and holds those that wait.
 fn members(partial: &mut PartialStep, roll: &Roll<'_>, now: Timestamp) -> GroupReport {
     let mut report = GroupReport::new(GROUP);
-    roll.changed().for_each(|_| report.count(MemberState::Moving));
+    for (change, _) in roll.changed() {
+        report.count_member(MemberState::Moving, change.binding.name());
+    }
     let gone = roll.removed().count() + roll.groups.leaving.len();
     (0..gone).for_each(|_| report.count(MemberState::Gone));
     let waiting = [&roll.removals, &roll.updates, &roll.binds];
@@ -85,7 +87,7 @@ fn members(partial: &mut PartialStep, roll: &Roll<'_>, now: Timestamp) -> GroupR
         let readiness = readiness(roll, binding);
         let starting = starting_until(roll, binding).filter(|end| *end > now);
         let state = standing(binding, readiness, starting.is_some());
-        report.count(state);
+        report.count_member(state, binding.name());
         let until = if let Readiness::At(at) = readiness { Some(at) } else { None };
         let (reason, until) = match state {
             MemberState::Done => continue,

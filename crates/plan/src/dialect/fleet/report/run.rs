@@ -100,7 +100,7 @@ fn members(pass: &Pass<'_, '_>, index: usize, stage: &Stage, step: &mut Step) ->
         let name = cluster.cluster_name();
         let failing = failing.get(name);
         let state = standing(cluster, failing.is_some());
-        report.count(state);
+        report.count_member(state, name);
         if state == MemberState::Failed {
             let detail = failing.copied().unwrap_or_else(|| cluster.message(SUCCEEDED));
             let reason = HoldReason::Failed { detail: detail.to_owned() };

@@ -59,6 +59,11 @@ impl Budget {
         error.map(String::as_str)
     }
 
+    /// The field at fault, if it cannot be evaluated.
+    pub(crate) fn unreadable_field(&self) -> &'static str {
+        if self.nodes.is_err() { ".nodes" } else { ".schedule" }
+    }
+
     pub(crate) fn window(&self) -> Option<&Window> {
         self.window.as_ref().ok()?.as_ref()
     }

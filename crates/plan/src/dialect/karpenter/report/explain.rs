@@ -46,6 +46,9 @@ fn formula(cluster: &Cluster<'_>, disruptions: &Disruptions<'_, '_>, reason: Rea
         return format!("0 for every reason: budget {at} cannot be evaluated: {error}");
     }
     let allowed = disruptions.allowed(reason);
+    if total == 0 {
+        return "the pool has no nodes".to_owned();
+    }
     match budgets.smallest(reason) {
         Some(Applicable { index, ceiling, .. }) => {
             let written = cluster.pool().budgets[index].amount(total);

@@ -117,7 +117,8 @@ fn reports(groups: &[Group<'_>], current: &Decisions<'_>) -> Vec<GroupReport> {
         for cluster in &group.clusters {
             selected.insert(*cluster);
             let decided = current.holds(cluster);
-            report.count(if decided { MemberState::Done } else { MemberState::Moving });
+            let state = if decided { MemberState::Done } else { MemberState::Moving };
+            report.count_member(state, *cluster);
         }
         reports.push(report);
     }

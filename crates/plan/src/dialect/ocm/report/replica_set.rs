@@ -168,7 +168,7 @@ impl<'w> Reporter<'_, 'w> {
             report.ceiling = rollout.ceiling.filter(|_| !rollout.mandatory.contains(&group.index));
             for (cluster, status) in &group.members {
                 let waits = rollout.holds.get(cluster).cloned();
-                report.count(state(*status, waits.is_none()));
+                report.count_member(state(*status, waits.is_none()), *cluster);
                 if let Some(reason) = waits.or_else(|| in_flight(*status, placement)) {
                     let hold = Hold::of_member(*cluster, reason).in_group(title.clone());
                     self.step.holds.push(hold.until(status.recheck_at()));

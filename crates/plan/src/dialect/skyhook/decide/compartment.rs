@@ -124,7 +124,7 @@ impl Compartment {
             limit: "failureThreshold",
             value: strategy.failure_threshold.unwrap_or(1),
             failures: self.batch.consecutive_failures,
-            remedy: "fix the package, then run `kubectl skyhook deployment-policy reset`",
+            remedy: "fix the package, then run `convoy retry`",
         })
     }
 

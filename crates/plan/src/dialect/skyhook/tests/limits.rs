@@ -56,7 +56,7 @@ fn a_node_that_waits_is_told_the_first_limit_that_is_full() {
     };
     let ignored = || node("n2").label(IGNORE, "true").build();
     let stop = "stopped after 1 failure (failureThreshold: 1); fix the package, then run \
-                `kubectl skyhook deployment-policy reset`";
+                `convoy retry`";
     let cases = [
         (plain(), vec![policy(2, 2)], "nothing"),
         (plain(), vec![policy(2, 1)], "batch 1 is full (size 1)"),

@@ -7,7 +7,9 @@ use convoy_api::Object;
 use convoy_api::skyhook::{Package, ResourceOverrides};
 use convoy_api::text::duration::GoDuration;
 use convoy_api::text::quantity::Quantity;
+use convoy_api::text::similar;
 
+use super::Moment;
 use crate::diagnostic::Diagnostic;
 use crate::dialect::skyhook::names::unique;
 use crate::text::glob;
@@ -20,7 +22,11 @@ const NAME_PATTERN: &str = "^[a-z][-a-z0-9]{0,41}[a-z]$";
 type Finding = (&'static str, String);
 
 /// Every rule that is broken, in the order of the API.
-pub(super) fn errors(object: &Object, packages: &BTreeMap<String, Package>) -> Vec<Diagnostic> {
+pub(super) fn errors(
+    object: &Object,
+    packages: &BTreeMap<String, Package>,
+    moment: Moment,
+) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     for (key, package) in packages {
         let rules = [
@@ -37,7 +43,11 @@ pub(super) fn errors(object: &Object, packages: &BTreeMap<String, Package>) -> V
             found.push(Diagnostic::error(object, field, message));
         }
     }
-    if let Some(message) = missing(packages).or_else(|| cycle(packages)) {
+    let missing = missing(packages);
+    // Clients of upstream's webhook know its sentence about the graph; a person is told the field.
+    if moment == Moment::Planning && !missing.is_empty() {
+        found.extend(missing.iter().map(|it| it.diagnostic(object, packages)));
+    } else if let Some(message) = missing_in_graph(&missing).or_else(|| cycle(packages)) {
         let message = format!("graph is invalid: {message}");
         found.push(Diagnostic::error(object, "spec.packages", message));
     }
@@ -131,17 +141,44 @@ fn depends_on(package: &Package) -> Option<Finding> {
     Some(("dependsOn", format!("DependsOn version is empty for [{}]", empty.0)))
 }
 
-/// Dependencies on packages, or versions, that are not there.
-fn missing(packages: &BTreeMap<String, Package>) -> Option<String> {
+/// A dependency on a package, or a version of it, that is not there.
+#[derive(Debug)]
+struct Missing<'p> {
+    package: &'p str,
+    name: &'p str,
+    version: &'p str,
+}
+
+impl Missing<'_> {
+    fn diagnostic(&self, object: &Object, packages: &BTreeMap<String, Package>) -> Diagnostic {
+        let Self { package, name, version } = self;
+        let message = match packages.get(*name) {
+            Some(known) => {
+                format!("package {name:?} has version {}, and not {version}", known.version)
+            }
+            None => {
+                let known = packages.keys().map(String::as_str).filter(|known| known != package);
+                format!("package {name:?} not found{}", similar::question(name, known))
+            }
+        };
+        Diagnostic::error(object, format!("spec.packages.{package}.dependsOn.{name}"), message)
+    }
+}
+
+fn missing(packages: &BTreeMap<String, Package>) -> Vec<Missing<'_>> {
     let known = |name: &str, version: &str| {
         packages.get(name).is_some_and(|package| package.version == version)
     };
-    let wanted = packages.values().flat_map(|package| package.depends_on.iter().flatten());
-    let missing: BTreeSet<String> = wanted
-        .filter(|(name, version)| !known(name, version))
-        .map(|(name, version)| unique(name, version))
-        .collect();
-    let names: Vec<String> = missing.into_iter().collect();
+    let wanted = packages.iter().flat_map(|(package, it)| {
+        let all = it.depends_on.iter().flatten();
+        all.map(move |(name, version)| Missing { package, name, version })
+    });
+    wanted.filter(|it| !known(it.name, it.version)).collect()
+}
+
+fn missing_in_graph(missing: &[Missing<'_>]) -> Option<String> {
+    let names: BTreeSet<String> = missing.iter().map(|it| unique(it.name, it.version)).collect();
+    let names: Vec<String> = names.into_iter().collect();
     (!names.is_empty()).then(|| format!("error graph is not valid, missing: [{}]", names.join(" ")))
 }
 

@@ -59,7 +59,7 @@ fn skyhooks_are_refused_in_the_words_of_the_api() {
         (package(json!({"dependsOn": {"x": ""}})), "DependsOn version is empty for [x]"),
         (
             package(json!({"dependsOn": {"milkshake": "1.2.3"}})),
-            "graph is invalid: error graph is not valid, missing: [milkshake|1.2.3]",
+            "spec.packages.driver.dependsOn.milkshake: package \"milkshake\" not found",
         ),
         (
             json!({"packages": {"aa": {"version": "1", "image": "x", "dependsOn": {"bb": "1"}},
@@ -145,4 +145,36 @@ fn an_unknown_field_hides_nothing() {
         errors("Skyhook", json!({"pace": 1, "interruptionBudget": {"percent": 1, "count": 1}}));
     assert!(found.contains("unknown field \"spec.pace\""), "{found}");
     assert!(found.contains("both percent and count"), "{found}");
+}
+
+#[test]
+fn a_dependency_that_is_not_there_is_told_at_its_field_and_in_the_words_of_the_webhook() {
+    let spec = |name: &str, version: &str| {
+        json!({"packages": {
+            "tools": {"version": "1.0.0", "image": "x"},
+            "tune": {"version": "1.0.0", "image": "x", "dependsOn": {name: version}}}})
+    };
+    let typo =
+        "spec.packages.tune.dependsOn.tols: package \"tols\" not found; did you mean \"tools\"?";
+    assert_eq!(errors("Skyhook", spec("tols", "1.0.0")), typo);
+    let version =
+        "spec.packages.tune.dependsOn.tools: package \"tools\" has version 1.0.0, and not 2.0.0";
+    assert_eq!(errors("Skyhook", spec("tools", "2.0.0")), version);
+    let object = object(VERSION, "Skyhook", "x").spec(spec("tols", "1.0.0")).build();
+    let found = validate(&World::new(), &object, Moment::Admission);
+    let words = "graph is invalid: error graph is not valid, missing: [tols|1.0.0]";
+    assert_eq!((found[0].field.as_str(), found[0].message.as_str()), ("spec.packages", words));
+}
+
+#[test]
+fn a_toleration_with_unknown_words_is_told() {
+    let spec = json!({"additionalTolerations": [
+        {"key": "a", "operator": "Exists", "effect": "NoSchedule"},
+        {"key": "b", "operator": "Exist", "effect": "NoSchedul"}]});
+    let found = errors("Skyhook", spec);
+    assert!(
+        found.starts_with("spec.additionalTolerations[1].operator: Unsupported value"),
+        "{found}"
+    );
+    assert!(found.contains("spec.additionalTolerations[1].effect: Unsupported value"), "{found}");
 }
