@@ -12,7 +12,7 @@ use super::source::SourceArgs;
 use crate::output::{self, TableFormat};
 use crate::report::Report;
 use crate::rollouts::{self, Target, dialect_of};
-use crate::text::causes;
+use crate::text::{causes, disruptable};
 
 /// Explain what holds a rollout, node, cluster or pod, and what would free it
 ///
@@ -53,6 +53,8 @@ enum Question {
 struct RolloutCauses<'r> {
     step: &'r Step,
     causes: Vec<Cause<'r>>,
+    /// Why the member that is asked about cannot be disrupted, whether or not it is to be.
+    stays: Option<&'r str>,
 }
 
 impl Question {
@@ -122,7 +124,7 @@ fn print_rollouts(report: &Report, steps: Vec<&Step>, output: TableFormat) -> Re
     let all = &report.plan.steps;
     let answers: Vec<RolloutCauses<'_>> = steps
         .into_iter()
-        .map(|step| RolloutCauses { step, causes: explanation::of_rollout(all, step) })
+        .map(|step| RolloutCauses { step, causes: explanation::of_rollout(all, step), stays: None })
         .collect();
     if let Some(format) = output.document() {
         return output::print_value(&to_json(report, &answers), format);
@@ -157,8 +159,8 @@ fn print_member(report: &Report, noun: &str, name: &str, output: TableFormat) ->
         return print_names(&answers);
     }
     let mut text = Vec::new();
-    for RolloutCauses { step, causes } in &answers {
-        text.push(causes::of_member(step, causes, report.plan.now));
+    for RolloutCauses { step, causes, stays } in &answers {
+        text.push(causes::of_member(step, causes, *stays, report.plan.now));
     }
     output::print(&text.join("\n"))
 }
@@ -202,9 +204,9 @@ fn about_member<'r>(report: &'r Report, noun: &str, name: &str) -> Vec<RolloutCa
         if matches!(noun, "pod" | "member") {
             causes.extend(explanation::of_pod(step, name));
         }
-        RolloutCauses { step, causes }
+        RolloutCauses { step, causes, stays: disruptable::of_member(step, &names) }
     });
-    answers.filter(|answer| !answer.causes.is_empty()).collect()
+    answers.filter(|answer| !answer.causes.is_empty() || answer.stays.is_some()).collect()
 }
 
 /// Whether there is an object of the name that could be a member.
@@ -238,10 +240,14 @@ fn to_json(report: &Report, answers: &[RolloutCauses<'_>]) -> Value {
     };
     let answers: Vec<Value> = answers
         .iter()
-        .map(|RolloutCauses { step, causes }| {
+        .map(|RolloutCauses { step, causes, stays }| {
             let object = step.to_json()["object"].take();
             let causes: Vec<Value> = causes.iter().map(cause).collect();
-            json!({"object": object, "verdict": step.verdict, "causes": causes})
+            let mut answer = json!({"object": object, "verdict": step.verdict, "causes": causes});
+            if let Some(stays) = stays {
+                answer["notDisruptable"] = json!(stays);
+            }
+            answer
         })
         .collect();
     json!({"now": report.plan.now.to_string(), "answers": answers})
