@@ -8,6 +8,7 @@
 mod apply;
 mod guarantee;
 mod history;
+pub mod node_pools;
 mod settle;
 mod vigil;
 

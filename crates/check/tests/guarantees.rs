@@ -7,7 +7,7 @@ use convoy_plan::gate::{Permit, grant};
 use convoy_plan::{
     Action, GroupReport, Hold, HoldReason, MemberState, Plan, Step, Verb, Verdict, Why, World,
 };
-use convoy_testkit::{NOW, node, object};
+use convoy_testkit::{NOW, karpenter, node, object};
 use serde_json::{Value, json};
 
 /// What the gate gives where nothing limits.
@@ -133,18 +133,38 @@ fn g1_finds_a_placement_that_disturbs_too_many_clusters() {
 }
 
 #[test]
-fn g1_finds_more_disruptions_than_any_reason_allows() {
-    let pool = object("karpenter.sh/v1", "NodePool", "default").build();
-    let nodes: Vec<Object> = ["n1", "n2"].map(|name| node(name).build()).to_vec();
-    let taint =
-        json!({"spec": {"taints": [{"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}]}});
-    let mut step = Step { dialect: "karpenter", ..moving(&pool) };
-    step.decision = json!({"allowed": {"default": {"Drifted": 1, "Empty": 0}}});
-    step.actions =
-        nodes.iter().map(|node| Action::patch(Verb::Taint, node, taint.clone(), why())).collect();
-    let mut objects = nodes;
-    objects.push(pool);
-    assert_eq!(broken(&world(objects), step), [Guarantee::G1]);
+fn g1_finds_more_disruptions_than_a_reason_allows() {
+    let pool = |budgets: Value| karpenter::pool("default", &json!({"budgets": budgets})).build();
+    let members: Vec<Object> =
+        ["n1", "n2", "n3"].into_iter().flat_map(|name| karpenter::pair("default", name)).collect();
+    let of = |kind: &str, name: &str| {
+        members.iter().find(|it| it.kind().kind == kind && it.name() == name).unwrap()
+    };
+    let begins = |name: &str, reason: &str| {
+        let conditions = json!([{"type": "DisruptionReason", "status": "True", "reason": reason}]);
+        let patch = json!({"status": {"conditions": conditions}});
+        Action::patch_status(Verb::Record, of("NodeClaim", name), patch, why())
+    };
+    let taints = |name: &str| {
+        let taint = json!([{"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}]);
+        let patch = json!({"spec": {"taints": taint}});
+        Action::patch(Verb::Taint, of("Node", name), patch, why())
+    };
+    let found = |budgets: Value, actions: Vec<Action>| {
+        let pool = pool(budgets);
+        let step = Step { dialect: "karpenter", actions, ..moving(&pool) };
+        broken(&world(members.iter().cloned().chain([pool]).collect()), step)
+    };
+    let by_reason = json!([{"nodes": "1", "reasons": ["Drifted"]}, {"nodes": "2"}]);
+    let over = [Guarantee::G1];
+    let two = vec![begins("n1", "Drifted"), begins("n2", "Drifted")];
+    assert_eq!(found(by_reason.clone(), two), over);
+    let each = vec![taints("n1"), begins("n1", "Drifted"), begins("n2", "Empty")];
+    assert_eq!(found(by_reason.clone(), each), []);
+    let all = ["n1", "n2", "n3"].map(taints).to_vec();
+    assert_eq!(found(by_reason, all), over, "for no reason that is known");
+    let closed = json!([{"nodes": "100%"}, {"nodes": "1", "schedule": "bad", "duration": "1h"}]);
+    assert_eq!(found(closed, vec![begins("n1", "Empty")]), over);
 }
 
 #[test]

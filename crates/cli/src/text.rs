@@ -5,6 +5,8 @@ mod budgets;
 #[cfg(feature = "server")]
 pub(crate) mod causes;
 #[cfg(feature = "server")]
+pub(crate) mod disruptable;
+#[cfg(feature = "server")]
 pub(crate) mod forecast;
 #[cfg(feature = "server")]
 pub(crate) mod history;

@@ -16,7 +16,7 @@ pub(crate) struct Failures {
 impl Failures {
     /// A write of a rollout failed and is retried; logs why.
     pub(crate) fn report(&mut self, rollout: &Rollout, why: &str) {
-        if self.is_news(rollout, why) {
+        if self.is_new(rollout, why) {
             tracing::warn!(rollout = %rollout.key, why, "write failed; retrying");
         } else {
             tracing::debug!(rollout = %rollout.key, why, "write failed; retrying");
@@ -30,7 +30,7 @@ impl Failures {
         }
     }
 
-    fn is_news(&mut self, rollout: &Rollout, why: &str) -> bool {
+    fn is_new(&mut self, rollout: &Rollout, why: &str) -> bool {
         self.of.entry(rollout.clone()).or_default().raise(&self.complaints, why)
     }
 }
@@ -42,18 +42,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reason_is_news_once_until_no_rollout_has_it() {
+    fn a_reason_is_new_once_until_no_rollout_has_it() {
         let [one, other] =
             ["one", "other"].map(|name| Rollout { dialect: 0, key: DEPLOYMENT.key("shop", name) });
         let mut failures = Failures::default();
-        assert!(failures.is_news(&one, "401"));
-        assert!(!failures.is_news(&one, "401"), "again");
-        assert!(!failures.is_news(&other, "401"), "another rollout");
+        assert!(failures.is_new(&one, "401"));
+        assert!(!failures.is_new(&one, "401"), "again");
+        assert!(!failures.is_new(&other, "401"), "another rollout");
         failures.settle(&one);
-        assert!(!failures.is_news(&one, "401"), "the other has it still");
+        assert!(!failures.is_new(&one, "401"), "the other has it still");
         failures.settle(&one);
         failures.settle(&other);
-        assert!(failures.is_news(&one, "401"), "it had gone");
-        assert!(failures.is_news(&one, "503"), "another reason");
+        assert!(failures.is_new(&one, "401"), "it had gone");
+        assert!(failures.is_new(&one, "503"), "another reason");
     }
 }

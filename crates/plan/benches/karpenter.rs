@@ -1,6 +1,6 @@
 //! A pool with 50 budgets, most of them windows, over fleets of several sizes: snapshot and
 //! step from a world that is there already, and whole plans from objects that are merely
-//! parsed (`cold`). Every node gets a reason.
+//! parsed (`cold`). Every node gets a reason. Another pool has a pod on each node and consolidates.
 
 use std::cell::LazyCell;
 
@@ -48,6 +48,32 @@ fn objects(members: usize) -> Vec<Object> {
     (0..members).flat_map(pair).chain([pool]).map(|object| parsed(&object)).collect()
 }
 
+/// A pod on every node and consolidation on: each node is looked at for what it would save.
+fn busy(members: usize) -> Vec<Object> {
+    let disruption = json!({"consolidateAfter": "0s", "budgets": budgets()});
+    let pool = karpenter::pool("default", &disruption).build();
+    let pod = |at: usize| {
+        let node = format!("n{at:06}");
+        karpenter::pod(&format!("p{at:06}"), &node, "2").build()
+    };
+    let members = (0..members).flat_map(|at| pair(at).into_iter().chain([pod(at)]));
+    members.chain([pool]).map(|object| parsed(&object)).collect()
+}
+
+fn consolidation(criterion: &mut Criterion) {
+    let now: Timestamp = NOW.parse().expect("a constant");
+    let mut group = criterion.benchmark_group("karpenter, a pod on each node");
+    group.sample_size(10);
+    for members in [10, 1_000, 5_000] {
+        let world = LazyCell::new(|| busy(members).into_iter().collect::<World>());
+        group.bench_function(BenchmarkId::from_parameter(members), |bench| {
+            let pool = Karpenter.rollouts(&world)[0];
+            bench.iter(|| Karpenter.step(&Karpenter.snapshot(&world, pool), now));
+        });
+    }
+    group.finish();
+}
+
 fn bench(criterion: &mut Criterion) {
     let now: Timestamp = NOW.parse().expect("a constant");
     let mut group = criterion.benchmark_group("karpenter, 50 budgets");
@@ -71,5 +97,5 @@ fn bench(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, bench);
+criterion_group!(benches, bench, consolidation);
 criterion_main!(benches);

@@ -6,12 +6,11 @@ use std::collections::BTreeSet;
 use convoy_api::karpenter::names::{NODE_CLAIM, NODE_POOL};
 use convoy_api::kinds::{NODE, POD};
 use convoy_api::{Object, ObjectKey};
-use convoy_check::{Applier, ApplyError};
+use convoy_check::{Applier, ApplyError, node_pools};
 use convoy_plan::dialect::karpenter::{Gates, Operator};
 use convoy_plan::dialect::workloads::PodDisruptionBudgets;
 use convoy_plan::{Dialect, Step, World, Write};
 use convoy_testkit::{Builder, NOW, karpenter, object};
-use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
@@ -55,6 +54,13 @@ impl Home {
         let machine = json!([{"key": "node.kubernetes.io/instance-type", "operator": "In",
             "values": ["c-2x-amd64-linux"]}]);
         pool = pool.with("/spec/template/spec/requirements", machine);
+        if seed.is_multiple_of(4) {
+            // As a pool is stored that was written as `v1beta1`.
+            pool = pool.annotation("convoy.dev/default-budget", "unlisted");
+        }
+        if seed.is_multiple_of(3) {
+            pool = pool.annotation("convoy.dev/budget-time-zone", "Europe/Berlin");
+        }
         let class = object("karpenter.kwok.sh/v1alpha1", "KWOKNodeClass", "default")
             .spec(json!({"nodeRegistrationDelay": "20s"}));
         let budget = object("policy/v1", "PodDisruptionBudget", "web")
@@ -208,41 +214,16 @@ impl Home {
 
     /// Nodes that are down, as budgets count them.
     fn down(&self) -> usize {
-        self.counted()
-            .filter(|(claim, node)| {
-                let is_ready = node.condition_status("Ready") == Some("True");
-                claim.is_deleting() || claim.condition("DisruptionReason").is_some() || !is_ready
-            })
-            .count()
+        let members = node_pools::counted(self.world(), "default");
+        members.into_iter().filter(|(claim, node)| node_pools::is_down(claim, node)).count()
     }
 
-    fn counted(&self) -> impl Iterator<Item = (&Object, &Object)> {
-        self.world().of(&NODE_CLAIM).filter_map(|claim| {
-            let node = self.world().find(&NODE, "", claim.name())?;
-            let is_in = node.label("karpenter.sh/initialized") == Some("true");
-            let ends = claim.condition_status("InstanceTerminating") == Some("True");
-            (is_in && !ends).then_some((claim, node))
-        })
-    }
-
-    /// The most nodes that may be down for a reason, worked out from the budgets by hand.
+    /// The most nodes that may be down for a reason, worked out from the raw budgets.
     fn limit(&self, reason: &str) -> usize {
-        let (total, now) = (self.counted().count(), self.applier.now());
-        let pool = self.pool();
-        let budgets = pool.spec()["disruption"]["budgets"].as_array().cloned().unwrap_or_default();
-        let covering = budgets.iter().filter(|budget| {
-            let names = budget["reasons"].as_array();
-            names.is_none_or(|names| names.iter().any(|name| name == reason))
-                && is_open(budget, now)
-        });
-        let limits = covering.map(|budget| {
-            let nodes = budget["nodes"].as_str().expect("a text");
-            match nodes.strip_suffix('%') {
-                Some(share) => (share.parse::<usize>().expect("a share") * total).div_ceil(100),
-                None => nodes.parse().expect("a number"),
-            }
-        });
-        limits.min().unwrap_or(usize::MAX)
+        let total = node_pools::counted(self.world(), "default").len();
+        let total = u32::try_from(total).expect("a few nodes");
+        let limit = node_pools::limit(&self.pool(), reason, total, self.applier.now());
+        limit.map_or(usize::MAX, |limit| limit as usize)
     }
 
     fn ready_pods(&self) -> usize {
@@ -362,15 +343,4 @@ impl Home {
         }
         changed
     }
-}
-
-/// Whether the window of a budget, which opens at a full hour of every day, is open.
-fn is_open(budget: &Value, now: Timestamp) -> bool {
-    let Some(schedule) = budget["schedule"].as_str() else { return true };
-    let hour: i64 = schedule.split(' ').nth(1).expect("an hour").parse().expect("a number");
-    let hours = budget["duration"].as_str().expect("a duration").trim_end_matches('h');
-    let hours: i64 = hours.parse().expect("a number");
-    let clock = now.to_zoned(TimeZone::UTC);
-    let minutes = i64::from(clock.hour()) * 60 + i64::from(clock.minute());
-    (minutes - hour * 60).rem_euclid(24 * 60) < hours * 60
 }

@@ -13,7 +13,7 @@ use super::source::SourceArgs;
 use crate::output::{self, TableFormat};
 use crate::report::Report;
 use crate::rollouts::{self, Target, dialect_of};
-use crate::text::causes;
+use crate::text::{causes, disruptable};
 
 /// Explain what holds a rollout, node, cluster or pod, and what would free it
 ///
@@ -54,6 +54,8 @@ enum Question {
 struct RolloutCauses<'r> {
     step: &'r Step,
     causes: Vec<Cause<'r>>,
+    /// Why the member that is asked about cannot be disrupted, whether or not it is to be.
+    stays: Option<&'r str>,
 }
 
 /// What kind of member a word stands for.
@@ -129,7 +131,7 @@ fn print_rollouts(report: &Report, steps: Vec<&Step>, output: TableFormat) -> Re
     let all = &report.plan.steps;
     let answers: Vec<RolloutCauses<'_>> = steps
         .into_iter()
-        .map(|step| RolloutCauses { step, causes: explanation::of_rollout(all, step) })
+        .map(|step| RolloutCauses { step, causes: explanation::of_rollout(all, step), stays: None })
         .collect();
     if let Some(format) = output.document() {
         return output::print_value(&to_json(report, &answers), format);
@@ -164,8 +166,8 @@ fn print_member(report: &Report, noun: &str, name: &str, output: TableFormat) ->
         return print_names(&answers);
     }
     let mut text = Vec::new();
-    for RolloutCauses { step, causes } in &answers {
-        text.push(causes::of_member(step, causes, report.plan.now));
+    for RolloutCauses { step, causes, stays } in &answers {
+        text.push(causes::of_member(step, causes, *stays, report.plan.now));
     }
     output::print(&text.join("\n"))
 }
@@ -214,9 +216,9 @@ fn about_member<'r>(report: &'r Report, noun: &str, name: &str) -> Vec<RolloutCa
         if matches!(noun, "pod" | "member") {
             causes.extend(explanation::of_pod(step, name));
         }
-        RolloutCauses { step, causes }
+        RolloutCauses { step, causes, stays: disruptable::of_member(step, &names) }
     });
-    answers.filter(|answer| !answer.causes.is_empty()).collect()
+    answers.filter(|answer| !answer.causes.is_empty() || answer.stays.is_some()).collect()
 }
 
 /// The names of all objects that could be such a member.
@@ -247,10 +249,14 @@ fn to_json(report: &Report, answers: &[RolloutCauses<'_>]) -> Value {
     };
     let answers: Vec<Value> = answers
         .iter()
-        .map(|RolloutCauses { step, causes }| {
+        .map(|RolloutCauses { step, causes, stays }| {
             let object = step.to_json()["object"].take();
             let causes: Vec<Value> = causes.iter().map(cause).collect();
-            json!({"object": object, "verdict": step.verdict, "causes": causes})
+            let mut answer = json!({"object": object, "verdict": step.verdict, "causes": causes});
+            if let Some(stays) = stays {
+                answer["notDisruptable"] = json!(stays);
+            }
+            answer
         })
         .collect();
     json!({"now": report.plan.now.to_string(), "answers": answers})

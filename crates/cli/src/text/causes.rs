@@ -11,7 +11,7 @@ use smol_str::SmolStr;
 use super::holds::{Held, sentence};
 use super::style::{DIM, painted};
 use super::words::{member, plain};
-use super::{budgets, rollout, time};
+use super::{budgets, disruptable, rollout, time};
 
 /// How wide lists of names are.
 const WIDTH: usize = 96;
@@ -39,13 +39,28 @@ pub(crate) fn of_rollout(step: &Step, causes: &[Cause<'_>], now: Timestamp) -> S
     for line in budgets {
         let _ = writeln!(text, "    {line}");
     }
+    let stay = disruptable::lines(step);
+    if !stay.is_empty() {
+        let _ = writeln!(text, "  {}", disruptable::HEADING);
+    }
+    for line in stay {
+        let _ = writeln!(text, "    {line}");
+    }
     text
 }
 
-/// A member and what holds it, in one rollout.
-pub(crate) fn of_member(step: &Step, causes: &[Cause<'_>], now: Timestamp) -> String {
+/// A member and what holds it, in one rollout; `stays` is why it cannot be disrupted at all.
+pub(crate) fn of_member(
+    step: &Step,
+    causes: &[Cause<'_>],
+    stays: Option<&str>,
+    now: Timestamp,
+) -> String {
     let mut text = format!("{}\n", rollout::title(step));
     write(&mut text, causes, now, Members::InSentence);
+    if let Some(stays) = stays {
+        let _ = writeln!(text, "  {}: {}", disruptable::HEADING, plain(stays));
+    }
     text
 }
 

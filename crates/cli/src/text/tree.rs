@@ -11,7 +11,7 @@ use super::holds::member_sentence;
 use super::style::{DIM, icon, of_verdict, painted};
 use super::time;
 use super::words::{count, member, plain};
-use super::{budgets, rollout, style};
+use super::{budgets, disruptable, rollout, style};
 use crate::rollouts::is_held;
 
 /// How many members of a group a tree names unless all are asked for.
@@ -48,6 +48,11 @@ pub(crate) fn tree(step: &Step, now: Timestamp, all: bool) -> String {
     let budgets: Vec<Branch> = budgets.map(|text| Branch { text, below: Vec::new() }).collect();
     if !budgets.is_empty() {
         below.push(Branch { text: "budgets".to_owned(), below: budgets });
+    }
+    let stay = disruptable::lines(step).into_iter();
+    let stay: Vec<Branch> = stay.map(|text| Branch { text, below: Vec::new() }).collect();
+    if !stay.is_empty() {
+        below.push(Branch { text: disruptable::HEADING.to_owned(), below: stay });
     }
     if let Some(at) = step.wake_at {
         below.push(Branch { text: format!("next check at {}", time::at(at, now)), below: vec![] });

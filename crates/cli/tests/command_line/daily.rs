@@ -132,6 +132,7 @@ fn the_daily_commands_on_node_pools() {
             "why",
             "why node node-d",
             "why node node-a",
+            "why node node-c",
             "history general",
         ],
     );

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use convoy_testkit::{karpenter, node};
 use serde_json::{Value, json};
 
 use crate::binary;
@@ -120,3 +121,36 @@ spec:
   selector: {matchLabels: {app: web}}
   template: {metadata: {labels: {app: web}}, spec: {containers: [{name: c, image: a}]}}
 ";
+
+/// A node that is up to date, with a pod that must not be disturbed, and one of nobody.
+#[test]
+fn a_node_that_cannot_be_disrupted_says_so_though_nothing_is_due() {
+    let pod = karpenter::pod("p", "n", "1").annotation("karpenter.sh/do-not-disrupt", "true");
+    let never = json!({"consolidateAfter": "Never"});
+    let objects = karpenter::pair("default", "n").into_iter().chain([
+        karpenter::pool("default", &never).build(),
+        karpenter::node_class().build(),
+        node("foreign").build(),
+        pod.build(),
+    ]);
+    let items: Vec<Value> = objects.map(|object| object.raw().clone()).collect();
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string();
+    let why = |what: &[&str]| {
+        let mut words = vec!["why"];
+        words.extend(what);
+        words.extend(["-f", "-", "--now", "2026-01-01T00:00:00Z"]);
+        let run = binary::run_with(list.as_bytes(), &words);
+        assert_eq!(run.code, Some(0), "{}", run.stderr);
+        run.stdout
+    };
+    let annotated = "pod has \"karpenter.sh/do-not-disrupt\" annotation (Pod=default/p)";
+    let of_node = why(&["node", "n"]);
+    assert!(of_node.contains("node n in default: up to date"), "{of_node}");
+    assert!(of_node.contains(&format!("  cannot be disrupted: {annotated}\n")), "{of_node}");
+    let of_pool = why(&["nodepool/default"]);
+    assert!(of_pool.contains(&format!("    n: {annotated}\n")), "{of_pool}");
+    let foreign = why(&["node", "foreign"]);
+    assert!(foreign.contains("cannot be disrupted: node isn't managed by karpenter"), "{foreign}");
+    let document: Value = serde_json::from_str(&why(&["node", "n", "-o", "json"])).unwrap();
+    assert_eq!(document["answers"][0]["notDisruptable"], annotated);
+}

@@ -41,7 +41,7 @@ use read::{Cluster, Facts};
 pub struct Karpenter;
 
 /// The controller: beside the pools of a plan its rollouts are NodeClaims, whose machines it
-/// launches and gives back.
+/// launches and gives back, and the Nodes without a claim that wait for their end.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Operator {
     pub gates: Gates,
@@ -190,15 +190,18 @@ impl Dialect for Operator {
     }
 
     fn rollouts<'w>(&self, world: &'w World) -> Vec<&'w Object> {
-        world.of(&names::NODE_CLAIM).chain(world.of(&names::NODE_POOL)).collect()
+        let alone = world.of(&names::NODE).filter(|node| watch::is_alone(world, node));
+        alone.chain(world.of(&names::NODE_CLAIM)).chain(world.of(&names::NODE_POOL)).collect()
     }
 
-    fn is_rollout(&self, _world: &World, object: &Object) -> bool {
+    fn is_rollout(&self, world: &World, object: &Object) -> bool {
         [names::NODE_POOL, names::NODE_CLAIM].contains(object.kind())
+            || *object.kind() == names::NODE && watch::is_alone(world, object)
     }
 
     fn affected(&self, world: &World, changed: &ObjectKey) -> Vec<ObjectKey> {
         let mut affected = watch::affected_claims(world, changed);
+        affected.extend(watch::affected_nodes(world, changed));
         affected.extend(watch::affected(world, changed));
         affected
     }
@@ -206,6 +209,9 @@ impl Dialect for Operator {
     fn snapshot<'w>(&self, world: &'w World, rollout: &'w Object) -> Snapshot<'w> {
         if *rollout.kind() == names::NODE_CLAIM {
             return watch::claim_snapshot(world, rollout);
+        }
+        if *rollout.kind() == names::NODE {
+            return watch::node_snapshot(world, rollout);
         }
         watch::snapshot(world, rollout)
     }
@@ -216,6 +222,10 @@ impl Dialect for Operator {
 
     fn step(&self, snapshot: &Snapshot<'_>, now: Timestamp) -> Step {
         let rollout = snapshot.rollout();
+        if *rollout.kind() == names::NODE {
+            let facts = Facts::read(snapshot);
+            return report::claim::end_of_node(self.name(), snapshot, &facts, now);
+        }
         if *rollout.kind() != names::NODE_CLAIM {
             return step_of_pool(snapshot, self.gates, now);
         }

@@ -25,6 +25,7 @@ pub(crate) mod command;
 pub(crate) mod conditions;
 mod consolidate;
 pub(crate) mod course;
+mod holds;
 pub(crate) mod lifecycle;
 mod methods;
 pub(crate) mod obstacle;
@@ -37,7 +38,6 @@ pub(crate) mod simulate;
 use std::collections::{BTreeMap, BTreeSet};
 
 use convoy_api::Object;
-use jiff::Timestamp;
 use smol_str::SmolStr;
 
 use super::read::Cluster;
@@ -51,6 +51,9 @@ use crate::parallel;
 use budgets::Budgets;
 use command::Command;
 use conditions::Conditions;
+pub(crate) use consolidate::BALANCE;
+use holds::{Held, Refusal};
+pub(crate) use holds::{Rejection, Until};
 use obstacle::Obstacle;
 use repair::Repairs;
 use simulate::{Arrival, Inventory, Removal, SimulationResult, simulate};
@@ -79,9 +82,11 @@ pub(crate) struct Disruptions<'c, 'w> {
     /// By index of the member: what the gate told those of the own pool that do not start.
     holds: Vec<Option<Held>>,
     /// Why the simulation spoke against a member that the gate had admitted.
-    refused: BTreeMap<usize, String>,
+    refused: BTreeMap<usize, Refusal>,
     /// Candidates that the search for savings did not get to.
     unreached: BTreeSet<usize>,
+    /// Whether the search for several nodes that can go together was cut short.
+    is_cut_short: bool,
 }
 
 /// Nodes of a pool that use up its budgets.
@@ -90,14 +95,6 @@ struct Down {
     count: u32,
     /// The first few.
     by: Vec<SmolStr>,
-}
-
-/// Why a member does not start for a reason.
-#[derive(Clone, Debug)]
-struct Held {
-    reason: Reason,
-    hold: HoldReason,
-    is_obstacle: bool,
 }
 
 impl<'c, 'w> Disruptions<'c, 'w> {
@@ -275,55 +272,6 @@ impl<'c, 'w> Disruptions<'c, 'w> {
             self.holds[at] = Some(Held { reason, hold, is_obstacle });
         }
     }
-
-    /// Why a member of the own pool that has a reason to go does not, and until when, if time
-    /// alone changes that.
-    pub(crate) fn hold(&self, at: usize) -> Option<(HoldReason, Option<Until>)> {
-        if let Some(text) = self.refused.get(&at) {
-            return Some((HoldReason::NotDisruptable { detail: text.clone() }, None));
-        }
-        if self.unreached.contains(&at) {
-            let detail = "consolidation has not evaluated this node yet".to_owned();
-            return Some((HoldReason::NotDisruptable { detail }, Some(Until::NextSearch)));
-        }
-        let Held { reason, hold, .. } = self.holds[at].as_ref()?;
-        let until = match hold {
-            HoldReason::WindowClosed => Some(Until::BudgetChange(*reason)),
-            HoldReason::BudgetSpent { limit, .. } if *limit == reason.limit_name() => {
-                Some(Until::BudgetChange(*reason))
-            }
-            HoldReason::PodProtected { .. } => {
-                self.obstacles[at].as_ref().and_then(Obstacle::until).map(Until::Instant)
-            }
-            _ => None,
-        };
-        Some((hold.clone(), until))
-    }
-
-    /// The members of the own pool that consolidation has looked at in vain, and why.
-    pub(crate) fn unconsolidatable(&self) -> impl Iterator<Item = (usize, &str)> {
-        let is_own = |at: usize| self.pool_of(at) == Some(self.cluster.own);
-        let refused = self.refused.iter().map(|(at, why)| (*at, why.as_str()));
-        refused.filter(move |(at, _)| {
-            is_own(*at) && self.conditions[*at].drifted.is_none() && !self.conditions[*at].expired
-        })
-    }
-
-    /// When the budgets of the own pool have room for `reason` again, if time alone makes it.
-    pub(crate) fn frees_at(&self, reason: Reason) -> Option<Timestamp> {
-        let down = self.down[self.cluster.own].count;
-        self.own_budgets().frees_at(reason, down, self.cluster.now)
-    }
-}
-
-/// What ends a hold without anybody's doing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Until {
-    Instant(Timestamp),
-    /// A window of the budgets opens or closes; see [`Disruptions::frees_at`].
-    BudgetChange(Reason),
-    /// The search for savings goes on.
-    NextSearch,
 }
 
 impl<'c, 'w> Disruptions<'c, 'w> {
@@ -349,6 +297,7 @@ impl<'c, 'w> Disruptions<'c, 'w> {
             holds: vec![None; cluster.members.len()],
             refused: BTreeMap::new(),
             unreached: BTreeSet::new(),
+            is_cut_short: false,
         };
         disruptions.repair();
         disruptions.expire_forcefully();
@@ -427,7 +376,8 @@ impl<'c, 'w> Disruptions<'c, 'w> {
             self.refused.remove(at);
             self.holds[*at] = None;
         }
-        let command = Command::new(self.cluster, reason, members, result.replacements, permit);
+        let mut command = Command::new(self.cluster, reason, members, result.replacements, permit);
+        command.scores = result.scores;
         for (node, arrival) in result.targets {
             let known = self.targets.entry(node).or_insert(arrival);
             *known = arrival.max(*known);
@@ -450,6 +400,14 @@ impl<'c, 'w> Disruptions<'c, 'w> {
         let kind = member.machine().instance_type.as_deref().and_then(catalogue::find);
         let capacity = member.machine().capacity_type.as_deref();
         kind.zip(capacity).and_then(|(kind, capacity)| kind.price(capacity)).unwrap_or(0.0)
+    }
+
+    /// What the machines of the own pool cost per hour, in thousandths of the currency.
+    #[expect(clippy::cast_possible_truncation, reason = "far below 2^53")]
+    pub(crate) fn cost_in_thousandths(&self) -> i64 {
+        let own = self.cluster.own_members();
+        let launched = own.filter(|(_, member)| !member.facts.provider_id.is_empty());
+        (launched.map(|(at, _)| self.price(at)).sum::<f64>() * 1_000.0).round() as i64
     }
 
     /// By what a node saves for what it disturbs, most first; then by name.

@@ -17,7 +17,6 @@ pub(crate) mod requirement;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use convoy_api::Object;
 use jiff::Timestamp;
 
 use crate::dialect::karpenter::names::{self, NODE, POD, POD_DISRUPTION_BUDGET};
@@ -167,33 +166,44 @@ impl<'w> Cluster<'w> {
     fn pair(&mut self, snapshot: &Snapshot<'w>, facts: &'w Facts, all_pools: &[&'w str]) {
         let claims = snapshot.of(&names::NODE_CLAIM);
         let nodes = snapshot.of(&NODE).iter().zip(facts.nodes.iter());
-        let node = |(object, (_, facts)): (&&'w Object, &'w Reading<NodeFacts>)| {
-            Some(Node { object, facts })
-        };
-        let mut nodes: Vec<Option<Node<'w>>> = nodes.map(node).collect();
+        let nodes: Vec<Node<'w>> =
+            nodes.map(|(object, (_, facts))| Node { object, facts }).collect();
         let mut by_id: Vec<(&str, usize)> = nodes
             .iter()
             .enumerate()
-            .filter_map(|(at, node)| {
-                let id = node.as_ref()?.facts.provider_id.as_str();
-                (!id.is_empty()).then_some((id, at))
-            })
+            .map(|(at, node)| (node.facts.provider_id.as_str(), at))
+            .filter(|(id, _)| !id.is_empty())
             .collect();
         by_id.sort_unstable();
         self.members.reserve(claims.len());
+        let mut is_taken = vec![false; nodes.len()];
         let mut hint = 0;
         for (claim, (_, facts)) in claims.iter().copied().zip(facts.claims.iter()) {
             let at = find(&by_id, &facts.provider_id, &mut hint);
-            let node = at.and_then(|at| nodes[at].take());
+            let is_other = at.is_some_and(|at| std::mem::replace(&mut is_taken[at], true));
+            let found = at.map(|at| nodes[at]);
+            let (node, shared) = if is_other { (None, found) } else { (found, None) };
+            if shared.is_some() {
+                self.share(facts, shared);
+            }
             let registered = node.filter(|node| node.facts.is_registered);
             let named = registered.map_or(facts.pool.as_deref(), |node| node.pool());
             let pool = named.and_then(|name| self.index_of(name));
             let is_orphan = || named.is_none_or(|name| !all_pools.contains(&name));
             if pool.is_some() || self.pools.len() > 1 || is_orphan() {
-                self.members.push(Member { claim, node, pool, pool_name: named, facts });
+                self.members.push(Member { claim, node, shared, pool, pool_name: named, facts });
             }
         }
-        self.unmanaged = nodes.into_iter().flatten().collect();
+        let nodes = nodes.into_iter().zip(is_taken);
+        self.unmanaged = nodes.filter(|(_, is_taken)| !is_taken).map(|(node, _)| node).collect();
+    }
+
+    /// Notes that the claims with the machine of `facts` are several.
+    fn share(&mut self, facts: &ClaimFacts, node: Option<Node<'w>>) {
+        let members = self.members.iter_mut();
+        for member in members.filter(|it| it.facts.provider_id == facts.provider_id) {
+            member.shared = node;
+        }
     }
 
     fn index_of(&self, name: &str) -> Option<usize> {
@@ -226,14 +236,24 @@ impl<'w> Cluster<'w> {
 /// The claim that a snapshot is about, with its Node.
 pub(crate) fn member_of<'w>(snapshot: &Snapshot<'w>, facts: &'w Facts) -> Option<Member<'w>> {
     let key = snapshot.rollout().key();
-    let claims = snapshot.of(&names::NODE_CLAIM).iter().zip(facts.claims.iter());
-    let (claim, (_, claim_facts)) = claims.into_iter().find(|(claim, _)| claim.key() == key)?;
+    let mut claims = snapshot.of(&names::NODE_CLAIM).iter().zip(facts.claims.iter());
+    let (claim, (_, claim_facts)) = claims.find(|(claim, _)| claim.key() == key)?;
     let mut nodes = snapshot.of(&NODE).iter().zip(facts.nodes.iter());
     let id = &claim_facts.provider_id;
+    let is_shared = facts.claims.iter().filter(|(_, it)| it.provider_id == *id).count() > 1;
     let node = nodes.find(|(_, (_, facts))| !id.is_empty() && facts.provider_id == *id);
     let node = node.map(|(object, (_, facts))| Node { object, facts });
     let pool_name = claim_facts.pool.as_deref();
-    Some(Member { claim, node, pool: None, pool_name, facts: claim_facts })
+    let shared = node.filter(|_| is_shared);
+    Some(Member { claim, node, shared, pool: None, pool_name, facts: claim_facts })
+}
+
+/// The Node that a snapshot is about.
+pub(crate) fn node_alone<'w>(snapshot: &Snapshot<'w>, facts: &'w Facts) -> Option<Node<'w>> {
+    let key = snapshot.rollout().key();
+    let mut nodes = snapshot.of(&NODE).iter().zip(facts.nodes.iter());
+    let (object, (_, facts)) = nodes.find(|(node, _)| node.key() == key)?;
+    Some(Node { object, facts })
 }
 
 /// Looks an id up, first where the last one was found.

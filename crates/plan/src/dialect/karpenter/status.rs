@@ -243,8 +243,14 @@ mod tests {
             let node_facts = node.as_ref().map(NodeFacts::read);
             let node = node.as_ref().zip(node_facts.as_ref());
             let node = node.map(|(object, facts)| Node { object, facts });
-            let member =
-                Member { claim: &claim, node, pool: Some(0), pool_name: None, facts: &facts };
+            let member = Member {
+                claim: &claim,
+                node,
+                shared: None,
+                pool: Some(0),
+                pool_name: None,
+                facts: &facts,
+            };
             let (sum, count) = super::capacity(std::iter::once(&member));
             assert_eq!((sum.cpu, sum.memory, count), expected, "{case}");
         }

@@ -9,12 +9,15 @@ use crate::dialect::Dialect;
 use crate::hold::Names;
 use crate::{Action, HoldReason, Step, Verb, Verdict, World, Write};
 
+mod consolidation;
 mod counts;
+mod drain;
 mod faults;
 mod gates;
 mod lifecycle;
 mod provision;
 mod registrations;
+mod told;
 mod upstream;
 
 const EARLIER_HASH: &str = "1";

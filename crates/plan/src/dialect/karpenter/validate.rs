@@ -7,7 +7,7 @@ use convoy_api::object::member::list;
 use serde_json::Value;
 
 use super::names::{NODE_CLAIM, annotation, label};
-use super::read::budget::Budget;
+use super::read::budget::{Budget, Unreadable, ZONE};
 use super::read::pool::Pool;
 use super::read::reason::Reason;
 use crate::cron;
@@ -161,12 +161,11 @@ fn lint(object: &Object, at: usize, budget: &Budget, found: &mut Vec<Diagnostic>
     let field = |part: &str| format!("spec.disruption.budgets[{at}]{part}");
     let mut warn =
         |part: &str, message: String| found.push(Diagnostic::warning(object, field(part), message));
-    if let Some(error) = budget.error() {
+    // A bad time zone is a finding about its annotation.
+    if let Some(Unreadable { field, text }) = budget.unreadable().filter(|it| it.field != ZONE) {
         warn(
-            budget.unreadable_field(),
-            format!(
-                "the budget cannot be evaluated, so nothing of this pool is disrupted: {error}"
-            ),
+            &format!(".{field}"),
+            format!("the budget cannot be evaluated, so nothing of this pool is disrupted: {text}"),
         );
     }
     let raw = object.spec().pointer(&format!("/disruption/budgets/{at}/reasons"));
@@ -216,5 +215,41 @@ fn unlimited_outside(pool: &Pool<'_>, found: &mut Vec<Diagnostic>) {
             open.join(", ")
         );
         found.push(Diagnostic::warning(pool.object, "spec.disruption.budgets", message));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use convoy_testkit::karpenter;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_budget_that_cannot_be_read_names_the_field_at_fault() {
+        let zone = "metadata.annotations[convoy.dev/budget-time-zone]";
+        let cases = [
+            (
+                json!({"nodes": "1", "schedule": "0 9 * * sat-sun", "duration": "1h"}),
+                "UTC",
+                ".schedule",
+            ),
+            (json!({"nodes": "1", "schedule": "@daily", "duration": "1 hour"}), "UTC", ".duration"),
+            (json!({"nodes": "1", "duration": "1h"}), "UTC", ".schedule"),
+            (json!({"nodes": "1.5"}), "UTC", ".nodes"),
+            (json!({"nodes": "1", "schedule": "@daily", "duration": "1h"}), "Nowhere", zone),
+        ];
+        for (budget, name, field) in cases {
+            let permanent = json!({"nodes": "5"});
+            let pool = karpenter::pool("default", &json!({"budgets": [permanent, budget]}))
+                .annotation(annotation::TIME_ZONE, name)
+                .build();
+            let found: Vec<String> = super::pool(&pool).into_iter().map(|it| it.field).collect();
+            let expected = match field.strip_prefix('.') {
+                Some(field) => format!("spec.disruption.budgets[1].{field}"),
+                None => field.to_owned(),
+            };
+            assert_eq!(found, [expected], "{budget}");
+        }
     }
 }

@@ -61,7 +61,13 @@ pub(crate) fn affected_claims(world: &World, changed: &ObjectKey) -> Vec<ObjectK
     let ends_alone = |claim: &&Object| claim.is_deleting() && !is_pooled(world, claim);
     let key = |claim: &Object| claim.key().clone();
     match &changed.kind {
-        kind if *kind == names::NODE_CLAIM => vec![changed.clone()],
+        kind if *kind == names::NODE_CLAIM => {
+            // Those that have the same machine wait for its Node together.
+            let id = world.get(changed).map_or("", claim::provider_id);
+            let others = world.of_machine(&changed.cluster, kind, id).filter(|_| !id.is_empty());
+            let others = others.map(key).filter(|other| other != changed);
+            others.chain([changed.clone()]).collect()
+        }
         kind if *kind == NODE => claims_of_node(world, changed).into_iter().map(key).collect(),
         kind if *kind == names::KWOK_NODE_CLASS => {
             let registered = names::condition::REGISTERED;
@@ -84,6 +90,52 @@ pub(crate) fn affected_claims(world: &World, changed: &ObjectKey) -> Vec<ObjectK
         }
         _ => Vec::new(),
     }
+}
+
+/// The Nodes without a claim of their own to look at again.
+pub(crate) fn affected_nodes(world: &World, changed: &ObjectKey) -> Vec<ObjectKey> {
+    let found: Vec<&Object> = match &changed.kind {
+        kind if *kind == NODE => world.get(changed).into_iter().collect(),
+        kind if *kind == names::NODE_CLAIM => {
+            let id = world.get(changed).map_or("", claim::provider_id);
+            world.of_machine(&changed.cluster, &NODE, id).filter(|_| !id.is_empty()).collect()
+        }
+        kind if [POD, VOLUME_ATTACHMENT].contains(kind) => {
+            let node = world.get(changed).and_then(node_of).unwrap_or_default();
+            world.get(&changed.sibling(&NODE, "", node)).into_iter().collect()
+        }
+        kind if *kind == POD_DISRUPTION_BUDGET => world.deleting(&changed.cluster, &NODE).collect(),
+        _ => Vec::new(),
+    };
+    // Asked before and after: a claim may be what changes this.
+    let may_be_alone = |node: &&Object| is_ending(node);
+    found.into_iter().filter(may_be_alone).map(|node| node.key().clone()).collect()
+}
+
+/// Whether a Node is being deleted, and has no claim of its own that sees to it: none has its
+/// machine, or several have.
+pub(crate) fn is_alone(world: &World, node: &Object) -> bool {
+    if !is_ending(node) {
+        return false;
+    }
+    let id = node::provider_id(node);
+    let claims = world.of_machine(&node.key().cluster, &names::NODE_CLAIM, id);
+    claims.filter(|_| !id.is_empty()).count() != 1
+}
+
+/// Whether a Node of our node class waits for our finalizer.
+fn is_ending(node: &Object) -> bool {
+    node.is_deleting()
+        && node.has_finalizer(names::FINALIZER)
+        && node.label(names::KWOK_CLASS_LABEL).is_some()
+}
+
+/// What the end of a Node without a claim of its own depends on.
+pub(crate) fn node_snapshot<'w>(world: &'w World, node: &'w Object) -> Snapshot<'w> {
+    let cluster = &node.key().cluster;
+    let beside = [POD, POD_DISRUPTION_BUDGET, VOLUME_ATTACHMENT];
+    let beside = beside.into_iter().flat_map(|kind| world.of_cluster(cluster, &kind));
+    Snapshot::new(node, [node].into_iter().chain(beside))
 }
 
 /// The claims of the machine that a Node is, and the one of its name.
@@ -116,23 +168,29 @@ pub(crate) fn claim_snapshot<'w>(world: &'w World, claim: &'w Object) -> Snapsho
     let key = claim.key();
     let node = claim::node_name(claim);
     let id = claim::provider_id(claim);
-    let nodes: Vec<&Object> = if node.is_empty() {
-        world.of_machine(&key.cluster, &NODE, id).filter(|_| !id.is_empty()).collect()
-    } else {
-        world.get(&key.sibling(&NODE, "", node)).into_iter().collect()
-    };
+    let named = Some(node).filter(|node| !node.is_empty());
+    let named = named.and_then(|node| world.get(&key.sibling(&NODE, "", node)));
+    // Until it is named, and where other claims have the same machine.
+    let of_machine = world.of_machine(&key.cluster, &NODE, id);
+    let of_machine = of_machine.filter(|_| named.is_none() && !id.is_empty());
+    let nodes: Vec<&Object> = named.into_iter().chain(of_machine).collect();
     let classes = world.of_cluster(&key.cluster, &names::KWOK_NODE_CLASS);
     let pool = world.get(&key.sibling(&names::NODE_POOL, "", pool_name(claim)));
+    let twins = world.of_machine(&key.cluster, &names::NODE_CLAIM, id).filter(|_| !id.is_empty());
     let ends = claim.is_deleting() && pool.is_none();
     let beside = [POD, POD_DISRUPTION_BUDGET, VOLUME_ATTACHMENT].into_iter().filter(|_| ends);
     let beside = beside.flat_map(|kind| world.of_cluster(&key.cluster, &kind));
-    Snapshot::new(claim, [claim].into_iter().chain(nodes).chain(classes).chain(pool).chain(beside))
+    let claims = [claim].into_iter().chain(twins);
+    Snapshot::new(claim, claims.chain(nodes).chain(classes).chain(pool).chain(beside))
 }
 
-/// The members that a node is to pools: its claims, and itself.
-pub(crate) fn member_names(world: &World, node: &str) -> Vec<SmolStr> {
-    let claims = world.of(&names::NODE_CLAIM).filter(|claim| claim::node_name(claim) == node);
-    [SmolStr::new(node)].into_iter().chain(claims.map(|claim| claim.name().clone())).collect()
+/// The names by which pools may know a node or claim: its own, and that of its claim or Node.
+pub(crate) fn member_names(world: &World, name: &str) -> Vec<SmolStr> {
+    let claims = world.of(&names::NODE_CLAIM).filter(|claim| claim::node_name(claim) == name);
+    let of_claims = claims.map(|claim| claim.name().clone());
+    let claim = world.find(&names::NODE_CLAIM, "", name);
+    let node = claim.map(claim::node_name).filter(|node| !node.is_empty()).map(SmolStr::new);
+    [SmolStr::new(name)].into_iter().chain(of_claims).chain(node).collect()
 }
 
 /// Everything of the pool's cluster.

@@ -3,26 +3,29 @@
 //! beginning.
 
 mod counts;
+pub(crate) mod drain;
 pub(crate) mod intervention;
 mod launch;
 pub(crate) mod lifecycle;
 pub(crate) mod permissions;
 mod repair;
 mod replicas;
+mod states;
 pub(crate) mod terminate;
 pub(crate) mod writes;
 
 use jiff::Timestamp;
 use serde_json::json;
 
-use super::decide::Disruptions;
 use super::decide::command::{self, Command, Note, Progress, VALIDATION};
 use super::decide::course::{self, Course, Order};
 use super::decide::registrations::Registrations;
-use super::names::{self, DISRUPTED_EFFECT, DISRUPTED_TAINT, annotation, condition};
+use super::decide::{BALANCE, Disruptions, Rejection};
+use super::names::{self, DISRUPTED_EFFECT, DISRUPTED_TAINT, annotation, condition, event};
 use super::read::Cluster;
 use super::read::claim::Member;
 use super::read::node::Node;
+use super::read::reason::Reason;
 use crate::gate::Permit;
 use crate::hold::HoldReason;
 use crate::object_patch::ObjectPatch;
@@ -31,6 +34,12 @@ use crate::step::{Action, EventType, MemberState, Verb, Why};
 use crate::taint;
 use terminate::Leaving;
 use writes::Writes;
+
+/// Every counter and histogram.
+#[cfg(test)]
+pub(crate) fn counts_of_tests() -> impl Iterator<Item = &'static crate::metric::Metric> {
+    counts::ALL.iter().copied()
+}
 
 /// Works out the writes of one step.
 pub(crate) fn step<'w>(
@@ -62,8 +71,7 @@ pub(crate) fn step<'w>(
     }
     writes.hold = writes.hold.take().or_else(|| disruptions.switched_off());
     repair::blocked(cluster, disruptions, &mut writes);
-    blocked(cluster, disruptions, &mut writes);
-    unconsolidatable(cluster, disruptions, &mut writes);
+    states::told(cluster, disruptions, &mut writes);
     writes.record.extend(hash(cluster));
     writes
 }
@@ -115,7 +123,7 @@ fn go_on(
         Course::Propose { command, ripe } => {
             propose(cluster, command, at, *ripe, &mut patch, writes);
         }
-        Course::Stay => clean_up(member, &mut patch, writes),
+        Course::Stay => clean_up(disruptions, at, member, &mut patch, writes),
         Course::Repair(permit) => repair::begin(cluster, *permit, at, &mut patch, writes),
         Course::Defer | Course::Leave | Course::Terminate | Course::Follow(_) => {}
     }
@@ -210,6 +218,30 @@ fn count_begin(cluster: &Cluster<'_>, command: &Command<'_>, at: usize, writes: 
         let is_first = command.members.first() == Some(&at);
         let (pool, key) = (cluster.pool().name(), cluster.members[at].claim.key());
         writes.counts.extend(counts::decided(command, pool, key, is_first));
+        approved(cluster, command, at, writes);
+    }
+}
+
+/// Tells how the own pool judges a consolidation, if its policy is Balanced.
+fn approved(cluster: &Cluster<'_>, command: &Command<'_>, at: usize, writes: &mut Writes) {
+    let (pool, member) = (cluster.pool(), &cluster.members[at]);
+    if command.reason == Reason::Underutilized {
+        writes.counts.push(counts::approved(pool.name(), pool.policy, member.claim.key()));
+    }
+    let Some(score) = command.scores.iter().find(|score| score.pool == cluster.own) else {
+        return;
+    };
+    let message = format!(
+        "score {:.2} >= threshold {BALANCE:.2} (savings {:.1}%, disruption {:.1}%)",
+        score.score,
+        score.savings * 100.0,
+        score.disturbance * 100.0
+    );
+    let reason = event::CONSOLIDATION_APPROVED;
+    if command.members.len() == 1 {
+        writes.event_of(member, reason, |_| message.clone());
+    } else {
+        writes.event(pool.object.key(), EventType::Normal, reason, message);
     }
 }
 
@@ -245,7 +277,7 @@ fn propose(
         let since = since.as_str().unwrap_or_default();
         patch.annotate(annotation::PROPOSAL, Some(&format!("{id} {since}")));
         let word = command.reason.word();
-        writes.event_of(member, "ConsolidationCandidate", |_| {
+        writes.event_of(member, event::CONSOLIDATION_CANDIDATE, |_| {
             format!("{word}: starts if it is still possible in {} s", VALIDATION.as_secs())
         });
     }
@@ -275,7 +307,7 @@ fn proceed(
             writes.state(
                 &key,
                 EventType::Normal,
-                "DisruptionWaitingReadiness",
+                event::DISRUPTION_WAITING_READINESS,
                 "Waiting on readiness to continue disruption".to_owned(),
             );
             let detail = format!("replacement {replacement} is not initialized yet");
@@ -294,7 +326,7 @@ fn proceed(
             patch.annotate(annotation::COMMAND, None);
             let why = Why::new("RolledBack", format!("{word}: {why}"));
             writes.undo.extend(member.node.and_then(|node| untaint(&node, &why)));
-            writes.event_of(member, "ConsolidationRejected", |_| why.message.clone());
+            writes.event_of(member, event::DISRUPTION_ROLLED_BACK, |_| why.message.clone());
             Some((HoldReason::Failed { detail: why.message.clone() }, None))
         }
     };
@@ -302,22 +334,48 @@ fn proceed(
 }
 
 /// Removes the taint and notes of a start that was interrupted.
-fn clean_up(member: &Member<'_>, patch: &mut ObjectPatch<'_>, writes: &mut Writes) {
+fn clean_up(
+    disruptions: &Disruptions<'_, '_>,
+    at: usize,
+    member: &Member<'_>,
+    patch: &mut ObjectPatch<'_>,
+    writes: &mut Writes,
+) {
     if let Some(node) = member.node.filter(|node| node.facts.is_tainted) {
         let why = Why::new("LeftOver", "no disruption of the node is in progress");
         writes.undo.extend(untaint(&node, &why));
     }
     if let Some(proposal) = &member.facts.proposal {
         patch.annotate(annotation::PROPOSAL, None);
-        let is_empty = proposal.starts_with(command::EMPTY);
-        writes.counts.push(counts::unproposed(is_empty, member.claim.key()));
-        writes.event_of(member, "ConsolidationRejected", |_| {
-            "churn: the node is no longer a candidate".to_owned()
-        });
+        let kind = command::proposed_kind(proposal);
+        writes.counts.push(counts::unproposed(kind, member.claim.key()));
+        // Upstream tells it of single nodes only.
+        if kind == "single" {
+            rejected(disruptions, at, member, writes);
+        }
     }
     if member.facts.command.is_some() {
         patch.annotate(annotation::COMMAND, None);
     }
+}
+
+/// Tells what came in between the proposal of a consolidation and its start.
+fn rejected(
+    disruptions: &Disruptions<'_, '_>,
+    at: usize,
+    member: &Member<'_>,
+    writes: &mut Writes,
+) {
+    let rejection = disruptions.rejection(at);
+    let detail = match rejection {
+        Rejection::Budget => "no budget has room for it, or a pod will come to it",
+        Rejection::Scheduling => "its pods fit nowhere else any more, or nothing would be saved",
+        Rejection::Churn => "it is no candidate any more",
+    };
+    let name = member.node_name();
+    writes.event_of(member, event::CONSOLIDATION_REJECTED, |_| {
+        format!("Consolidation of node {name} rejected, reason: {} ({detail})", rejection.word())
+    });
 }
 
 /// Creates the claims that commands ask for.
@@ -332,7 +390,7 @@ fn replacements(cluster: &Cluster<'_>, orders: &[Order<'_, '_>], writes: &mut Wr
         let target = create.target.clone();
         writes.counts.push(counts::claim_created(pool.name(), word, &target));
         let message = format!("Launching NodeClaim: {word}");
-        writes.event(&target, EventType::Normal, "DisruptionLaunching", message);
+        writes.event(&target, EventType::Normal, event::DISRUPTION_LAUNCHING, message);
         writes.create.push(create);
     }
 }
@@ -350,34 +408,6 @@ fn untaint(node: &Node<'_>, why: &Why) -> Option<Action> {
     let patch = json!({"spec": {"taints": others}});
     let untaint = || Action::patch(Verb::Untaint, node.object, patch, why.clone()).concurrently();
     node.facts.is_tainted.then(untaint)
-}
-
-/// Events about members that have a reason to go and may not, and about closed budgets.
-fn blocked(cluster: &Cluster<'_>, disruptions: &Disruptions<'_, '_>, writes: &mut Writes) {
-    for (at, member) in cluster.own_members().filter(|(_, member)| !member.is_leaving()) {
-        let Some(obstacle) = &disruptions.obstacles[at] else { continue };
-        if disruptions.has_reason(at) {
-            writes.state_of(member, "DisruptionBlocked", &obstacle.sentence());
-        }
-    }
-    for reason in cluster.pool().reasons() {
-        let is_closed = disruptions.own_budgets().ceiling(reason) == Some(0);
-        if is_closed && cluster.count_of_own().total > 0 {
-            let word = reason.word();
-            let message = format!(
-                "No allowed disruptions for disruption reason {word} due to blocking budget"
-            );
-            let key = cluster.pool().object.key();
-            writes.state(key, EventType::Normal, "DisruptionBlocked", message);
-        }
-    }
-}
-
-/// Events about nodes that nothing speaks against and that save nothing.
-fn unconsolidatable(cluster: &Cluster<'_>, disruptions: &Disruptions<'_, '_>, writes: &mut Writes) {
-    for (at, why) in disruptions.unconsolidatable() {
-        writes.state_of(&cluster.members[at], "Unconsolidatable", why);
-    }
 }
 
 /// The hash of the template, on the pool itself.

@@ -26,6 +26,21 @@ pub(crate) struct Command<'w> {
     pub(crate) id: String,
     /// What the gate gave for it.
     pub(crate) permit: Permit,
+    /// How pools with the policy Balanced judge it.
+    pub(crate) scores: Vec<Score>,
+}
+
+/// How a pool with the policy Balanced judges a move.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Score {
+    /// Index of the pool.
+    pub(crate) pool: usize,
+    /// The share of the savings over the share of the disturbance.
+    pub(crate) score: f64,
+    /// The share of the pool's cost that is saved.
+    pub(crate) savings: f64,
+    /// The share of the pool's pods that is disturbed.
+    pub(crate) disturbance: f64,
 }
 
 impl<'w> Command<'w> {
@@ -39,7 +54,8 @@ impl<'w> Command<'w> {
         let names: Vec<&str> = members.iter().map(|at| cluster.members[*at].name()).collect();
         let (word, count, names) = (reason.word(), replacements.len(), names.join(","));
         let id = fingerprint(&format!("{word}/{count}/{names}"));
-        Self { reason, is_forced: false, members, replacements, id, permit }
+        let scores = Vec::new();
+        Self { reason, is_forced: false, members, replacements, id, permit, scores }
     }
 }
 
@@ -76,7 +92,7 @@ pub(crate) fn progress(
     is_empty: bool,
 ) -> Progress {
     let began = member.facts.disruption.as_ref().and_then(|mark| mark.since);
-    let until = began.and_then(|began| began.checked_add(timeout(cluster)).ok());
+    let until = began.and_then(|began| began.checked_add(timeout(cluster.in_flight)).ok());
     let is_late = until.is_some_and(|until| until <= cluster.now);
     let Some(note) = note(member) else {
         let word = member.facts.disruption_word();
@@ -128,13 +144,13 @@ impl Progress {
 /// |         1 | 10m     | the least             |
 /// |     10000 | 13m20s  | 80 ms each            |
 /// |     45000 | 1h      | the most              |
-fn timeout(cluster: &Cluster<'_>) -> SignedDuration {
-    let millis = i64::try_from(cluster.in_flight).unwrap_or(i64::MAX).saturating_mul(80);
+fn timeout(in_flight: usize) -> SignedDuration {
+    let millis = i64::try_from(in_flight).unwrap_or(i64::MAX).saturating_mul(80);
     SignedDuration::from_millis(millis.clamp(600_000, 3_600_000))
 }
 
 fn late(cluster: &Cluster<'_>) -> String {
-    format!("took longer than {} minutes", timeout(cluster).as_mins())
+    format!("took longer than {} minutes", timeout(cluster.in_flight).as_mins())
 }
 
 /// Whether a consolidation has been proposed for long enough, and if not, when it will have.
@@ -164,12 +180,22 @@ fn proposed_at(command: &Command<'_>, member: &Member<'_>) -> Option<Timestamp> 
     (id == proposal_id(command)).then(|| since.parse().ok())?
 }
 
+/// The kind of consolidation that a proposal is for, in upstream's words.
+pub(crate) fn proposed_kind(proposal: &str) -> &str {
+    proposal.split_once(['/', ' ']).map_or(proposal, |(kind, _)| kind)
+}
+
 /// The proposal of every node that is empty.
 pub(crate) const EMPTY: &str = "empty";
 
-/// Empty nodes are judged one by one; others by the whole command.
-pub(crate) fn proposal_id<'c>(command: &'c Command<'_>) -> &'c str {
-    if command.reason == Reason::Empty { EMPTY } else { &command.id }
+/// Empty nodes are judged one by one; others by the whole command, of which the proposal says
+/// whether it takes several nodes.
+pub(crate) fn proposal_id(command: &Command<'_>) -> String {
+    match command.members.len() {
+        _ if command.reason == Reason::Empty => EMPTY.to_owned(),
+        1 => format!("single/{}", command.id),
+        _ => format!("multi/{}", command.id),
+    }
 }
 
 /// The names that a command's replacements have, and whether each is to be created.
@@ -201,4 +227,36 @@ pub(crate) fn replacement_names<'f, 'w>(
         }
     }
     names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_commands_may_take_longer() {
+        let cases = [
+            (1, 600),
+            (7_500, 600),
+            (10_000, 800),
+            (40_000, 3_200),
+            (45_000, 3_600),
+            (1_000_000, 3_600),
+        ];
+        for (in_flight, seconds) in cases {
+            assert_eq!(timeout(in_flight).as_secs(), seconds, "{in_flight} in flight");
+        }
+    }
+
+    #[test]
+    fn a_proposal_says_what_kind_of_consolidation_it_is_for() {
+        let cases = [
+            ("empty 2026-01-01T00:00:00Z", "empty"),
+            ("single/1a2b 2026-01-01T00:00:00Z", "single"),
+            ("multi/1a2b 2026-01-01T00:00:00Z", "multi"),
+        ];
+        for (proposal, kind) in cases {
+            assert_eq!(proposed_kind(proposal), kind);
+        }
+    }
 }

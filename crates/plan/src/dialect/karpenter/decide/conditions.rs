@@ -129,6 +129,10 @@ fn is_withdrawn<'w>(member: &Member<'w>, types: &mut Lookup<'w>) -> bool {
     let Some(name) = machine.instance_type.as_deref() else { return false };
     let Some(instance_type) = types.find(name) else { return true };
     let zone = machine.zone.as_deref().is_none_or(|zone| catalogue::ZONES.contains(&zone));
-    let capacity = machine.capacity_type.as_deref();
+    // A reserved machine may go on as one that is paid for by the hour.
+    let capacity = match machine.capacity_type.as_deref() {
+        Some("reserved") => Some(catalogue::ON_DEMAND),
+        other => other,
+    };
     !zone || capacity.is_some_and(|capacity| instance_type.price(capacity).is_none())
 }

@@ -6,11 +6,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use smol_str::SmolStr;
 
 use super::Disruptions;
+use super::command::Score;
+use super::holds::Refusal;
 use super::simulate::{Offer, Replacement, SimulationResult, min_values};
+use crate::dialect::karpenter::names::label;
 use crate::dialect::karpenter::read::catalogue;
 use crate::dialect::karpenter::read::pool::Policy;
 use crate::dialect::karpenter::read::reason::Reason;
 use crate::gate::{self, Limit, Permit};
+
+/// What is missing to know the price of a node.
+enum Lack<'n> {
+    /// Its instance type has this name, which is not in the catalogue.
+    Type(&'n str),
+    Label(&'static str),
+}
 
 /// The most nodes that one command takes.
 const TOGETHER: usize = 100;
@@ -22,7 +32,7 @@ const EFFORT: usize = 4_000_000;
 const SPOT_CHOICE: usize = 15;
 
 /// A move is worth it if its share of the savings is at least half its share of the disturbance.
-const BALANCE: f64 = 0.5;
+pub(crate) const BALANCE: f64 = 0.5;
 
 impl<'w> Disruptions<'_, 'w> {
     /// Consolidates until nothing more can be saved.
@@ -53,20 +63,47 @@ impl<'w> Disruptions<'_, 'w> {
     /// Whether consolidation would look at a node: its machine and price are known, it has pods,
     /// and the policy of its pool is not to wait until it is empty.
     pub(super) fn is_consolidated(&self, at: usize) -> bool {
-        let member = &self.cluster.members[at];
-        let Some(pool) = member.pool.map(|pool| &self.cluster.pools[pool]) else { return false };
-        let machine = member.machine();
-        let is_known = || {
-            let kind = machine.instance_type.as_deref().unwrap_or_default();
-            pool.has_catalogue && catalogue::find(kind).is_some()
-        };
-        !pool.is_static()
-            && machine.capacity_type.is_some()
-            && machine.zone.is_some()
-            && pool.consolidate_after.is_some()
-            && pool.policy != Policy::WhenEmpty
+        let pool = self.pool_of(at).map(|pool| &self.cluster.pools[pool]);
+        let is_dynamic = pool.is_some_and(|pool| !pool.is_static() && pool.has_catalogue);
+        is_dynamic
             && !self.is_empty(at)
-            && is_known()
+            && self.lacks(at).is_none()
+            && pool.is_some_and(|pool| pool.consolidate_after.is_some())
+            && pool.is_some_and(|pool| pool.policy != Policy::WhenEmpty)
+    }
+
+    /// What a node lacks whose price has to be known.
+    fn lacks(&self, at: usize) -> Option<Lack<'_>> {
+        let machine = self.cluster.members[at].machine();
+        let kind = machine.instance_type.as_deref().unwrap_or_default();
+        if catalogue::find(kind).is_none() {
+            Some(Lack::Type(kind))
+        } else if machine.capacity_type.is_none() {
+            Some(Lack::Label(label::CAPACITY_TYPE))
+        } else if machine.zone.is_none() {
+            Some(Lack::Label(label::ZONE))
+        } else {
+            None
+        }
+    }
+
+    /// Why consolidation does not look at a node of the own pool that pods have left alone for long
+    /// enough, in upstream's words. That a pool has consolidation switched off is said of the pool.
+    pub(crate) fn unsuited(&self, at: usize) -> Option<String> {
+        let (pool, member) = (self.cluster.pool(), &self.cluster.members[at]);
+        let is_due = self.conditions[at].consolidatable && self.obstacles[at].is_none();
+        if pool.is_static() || !pool.has_catalogue || !is_due || member.is_leaving() {
+            return None;
+        }
+        match self.lacks(at) {
+            Some(Lack::Type(kind)) => Some(format!("Instance Type {kind:?} not found")),
+            Some(Lack::Label(key)) => Some(format!("Node does not have label {key:?}")),
+            None if self.is_empty(at) || pool.policy != Policy::WhenEmpty => None,
+            None => Some(format!(
+                "NodePool {:?} has consolidation policy WhenEmpty, but node is not empty",
+                pool.name()
+            )),
+        }
     }
 
     /// The longest run of the best candidates that can go together, found by halving.
@@ -90,6 +127,7 @@ impl<'w> Disruptions<'_, 'w> {
                 None => most = middle - 1,
             }
         }
+        self.is_cut_short |= *effort == 0 && least <= most;
         let Some((length, result)) = best else { return false };
         chosen.truncate(length);
         self.start(Reason::Underutilized, chosen, result, permit);
@@ -141,7 +179,7 @@ impl<'w> Disruptions<'_, 'w> {
                     self.start(reason, vec![at], result, permit);
                     return true;
                 }
-                Err(why) => _ = self.refused.insert(at, why),
+                Err(text) => _ = self.refused.insert(at, Refusal { reason, text }),
             }
         }
         false
@@ -180,7 +218,7 @@ impl<'w> Disruptions<'_, 'w> {
         }
         let cheapest =
             result.replacements.first().map_or(0.0, |replacement| cheapest(&replacement.offers));
-        self.balance(group, price - cheapest)?;
+        result.scores = self.balance(group, price - cheapest)?;
         Ok(result)
     }
 
@@ -291,10 +329,12 @@ impl<'w> Disruptions<'_, 'w> {
         does.then_some(result)
     }
 
-    /// Pools with the policy Balanced have to find the savings worth the disturbance.
-    fn balance(&self, group: &[usize], savings: f64) -> Result<(), String> {
+    /// Pools with the policy Balanced have to find the savings worth the disturbance; what each
+    /// thinks of them.
+    fn balance(&self, group: &[usize], savings: f64) -> Result<Vec<Score>, String> {
         let total: f64 = group.iter().map(|at| self.price(*at)).sum();
         let pools: BTreeSet<usize> = group.iter().filter_map(|at| self.pool_of(*at)).collect();
+        let mut scores = Vec::new();
         for pool in
             pools.into_iter().filter(|pool| self.cluster.pools[*pool].policy == Policy::Balanced)
         {
@@ -305,15 +345,16 @@ impl<'w> Disruptions<'_, 'w> {
             let pool_price: f64 = all().map(|at| self.price(at)).sum();
             let pool_cost: f64 = all().map(|at| self.costs[at]).sum();
             let share = if total > 0.0 { savings * price / total } else { 0.0 };
-            let score = score(share, pool_price, cost, pool_cost);
-            if score.is_none_or(|score| score < BALANCE) {
-                let score = score.unwrap_or(0.0);
+            let score = score(share, pool_price, cost, pool_cost).unwrap_or(0.0);
+            if score < BALANCE {
                 return Err(format!(
                     "savings are not worth the disturbance (score {score:.2}, want {BALANCE})"
                 ));
             }
+            let (savings, disturbance) = (share / pool_price, cost / pool_cost);
+            scores.push(Score { pool, score, savings, disturbance });
         }
-        Ok(())
+        Ok(scores)
     }
 }
 

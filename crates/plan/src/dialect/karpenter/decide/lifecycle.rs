@@ -144,7 +144,7 @@ fn given_up<'w>(reason: &'static str, message: String, until: Option<Timestamp>)
 
 /// The permit of a claim that goes because its Node is being deleted: nothing limits that.
 pub(crate) fn follows(member: &Member<'_>) -> Option<Permit> {
-    let node_goes = member.node.is_some_and(|node| node.facts.is_deleting);
+    let node_goes = member.node.or(member.shared).is_some_and(|node| node.facts.is_deleting);
     gate::grant(u32::from(node_goes), &[]).permit()
 }
 

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Disruptions;
+use super::holds::Refusal;
 use super::replicas::STATIC_CAPACITY_OFF;
 use super::simulate::{Replacement, SimulationResult};
 use crate::dialect::karpenter::read::pool::Expiration;
@@ -64,8 +65,9 @@ impl Disruptions<'_, '_> {
             }
             let drifted = self.drifted(|this, at| this.pool_of(at) == Some(pool));
             if !self.cluster.gates.static_capacity {
-                let off = drifted.into_iter().map(|at| (at, STATIC_CAPACITY_OFF.to_owned()));
-                self.refused.extend(off);
+                let off =
+                    || Refusal { reason: Reason::Drifted, text: STATIC_CAPACITY_OFF.to_owned() };
+                self.refused.extend(drifted.into_iter().map(|at| (at, off())));
                 continue;
             }
             let (admitted, permit) = self.admit(Reason::Drifted, &drifted);
@@ -129,7 +131,7 @@ impl Disruptions<'_, '_> {
             let Some(permit) = permit else { continue };
             let result = self.simulate(&[*at], false);
             if let Some(stranded) = result.stranded.first() {
-                self.refused.insert(*at, stranded.clone());
+                self.refused.insert(*at, Refusal { reason, text: stranded.clone() });
             } else {
                 if self.goes_down(*at) {
                     gate::spend(of_pool, self.cluster.members[*at].name());

@@ -67,11 +67,7 @@ impl Obstacle {
         if let Self::NoPool { name } = self {
             return format!("NodePool not found (NodePool={name})");
         }
-        let text = self.text();
-        let mut letters = text.chars();
-        letters
-            .next()
-            .map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+        capitalized(&self.text())
     }
 
     /// Whether it is pods that are in the way; a deadline of the claim overrides these.
@@ -100,6 +96,12 @@ impl Obstacle {
             other => HoldReason::NotDisruptable { detail: other.text() },
         }
     }
+}
+
+/// A text as events have it: with a capital.
+pub(crate) fn capitalized(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
 /// Why `member` may not be disrupted, in the order in which the checks are made. `nominated` are

@@ -3,11 +3,12 @@
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
+use convoy_api::Object;
 use jiff::{SignedDuration, Timestamp};
 
 use super::Disruptions;
 use super::replicas::BURST;
-use super::simulate::{Removal, Replacement, simulate};
+use super::simulate::{Removal, Replacement, min_values, simulate};
 use crate::dialect::karpenter::names::condition;
 use crate::dialect::karpenter::read::claim::Member;
 use crate::dialect::karpenter::read::pod::Pod;
@@ -28,6 +29,8 @@ pub(crate) struct Provision<'w> {
     pub(crate) permit: Option<Permit>,
     /// Why pods that wait get no node of this pool, or not all of them do.
     pub(crate) hold: Option<HoldReason>,
+    /// Pods that no pool could make a node for; the first pool that makes any speaks for all.
+    pub(crate) hopeless: Vec<&'w Object>,
 }
 
 impl<'w> Disruptions<'_, 'w> {
@@ -41,18 +44,42 @@ impl<'w> Disruptions<'_, 'w> {
         let opening = gate::grant(1, &self.provision_limits());
         if opening.count == 0 {
             let hold = opening.hold.filter(|_| !cluster.pending.is_empty());
-            return Some(Provision { replacements: Vec::new(), permit: None, hold });
+            let (replacements, hopeless) = (Vec::new(), Vec::new());
+            return Some(Provision { replacements, permit: None, hold, hopeless });
         }
         let leaving: BTreeSet<usize> =
             self.leaving.iter().copied().filter(|at| cluster.members[*at].is_leaving()).collect();
         let removal = Removal { candidates: &[], leaving: &leaving, is_consolidation: false };
-        let made = simulate(inventory, removal).replacements.into_iter();
+        let result = simulate(inventory, removal);
+        let speaker = cluster.pools.iter().position(|pool| !pool.is_static());
+        let hopeless = if speaker == Some(own) { result.hopeless } else { Vec::new() };
+        let made = result.replacements.into_iter();
         let mut replacements: Vec<Replacement<'w>> =
             made.filter(|replacement| replacement.pool == own).collect();
         let wanted = crate::count(replacements.len());
         let grant = gate::grant(wanted, &[Limit::burst(BURST, 0)]);
         replacements.truncate(grant.count as usize);
-        Some(Provision { permit: grant.permit(), hold: grant.hold, replacements })
+        Some(Provision { permit: grant.permit(), hold: grant.hold, replacements, hopeless })
+    }
+
+    /// Why the own pool can make no node at all while pods wait for one, in upstream's words.
+    pub(crate) fn incompatible(&self) -> Option<&'static str> {
+        let (cluster, pool) = (self.cluster, self.cluster.pool());
+        let inventory = self.inventory.as_ref()?;
+        if cluster.pending.is_empty() || pool.is_static() || !pool.has_catalogue {
+            return None;
+        }
+        let offers = inventory.offers_of(cluster.own);
+        if offers.is_empty() {
+            return Some(
+                "NodePool requirements filtered out all compatible available instance types",
+            );
+        }
+        let is_unmet = min_values::unmet(pool, offers).is_some();
+        is_unmet.then_some(
+            "NodePool requirements filtered out all compatible available instance types due to \
+             minValues incompatibility",
+        )
     }
 
     /// What keeps the own pool from making nodes for pods, in order of precedence.

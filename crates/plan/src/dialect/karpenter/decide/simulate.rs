@@ -14,6 +14,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
+use convoy_api::Object;
 use smol_str::SmolStr;
 
 pub(crate) use inventory::Inventory;
@@ -21,6 +22,7 @@ pub(crate) use labels::{PoolLabels, claim_labels};
 pub(crate) use offer::Offer;
 pub(crate) use replacement::Replacement;
 
+use super::command::Score;
 use crate::dialect::karpenter::names::label;
 use crate::dialect::karpenter::read::pod_requirements::PodRequirements;
 use crate::resources::Amounts;
@@ -36,6 +38,10 @@ pub(crate) struct SimulationResult<'w> {
     pub(crate) targets: BTreeMap<SmolStr, Arrival>,
     /// Nodes that would be made.
     pub(crate) replacements: Vec<Replacement<'w>>,
+    /// Pods without a node that get none.
+    pub(crate) hopeless: Vec<&'w Object>,
+    /// How pools with the policy Balanced judge it.
+    pub(crate) scores: Vec<Score>,
 }
 
 /// Where the pods come from that would go to a node.
@@ -214,8 +220,10 @@ impl<'g, 'c, 'w> Simulation<'g, 'c, 'w> {
                 return;
             }
         }
-        if origin != Origin::Pending {
-            let object = needs.object;
+        let object = needs.object;
+        if origin == Origin::Pending {
+            self.progress.result.hopeless.push(object);
+        } else {
             self.progress.result.stranded.push(format!(
                 "pod {}/{} fits on no other node, and no pool could make one for it",
                 object.namespace(),

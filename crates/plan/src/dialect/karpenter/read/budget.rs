@@ -22,13 +22,24 @@ pub(crate) enum Coverage {
 #[derive(Clone, Debug)]
 pub(crate) struct Budget {
     /// How many nodes, or why the entry cannot be evaluated.
-    nodes: Result<IntOrPercent, String>,
+    nodes: Result<IntOrPercent, Unreadable>,
     /// The window outside which it does not apply, absent if it always applies; or why that
     /// cannot be evaluated.
-    window: Result<Option<Window>, String>,
+    window: Result<Option<Window>, Unreadable>,
     /// Empty: no reasons were given.
     reasons: Vec<Reason>,
 }
+
+/// Why a budget cannot be evaluated.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Unreadable {
+    /// The field at fault: of the budget, or [`ZONE`].
+    pub(crate) field: &'static str,
+    pub(crate) text: String,
+}
+
+/// Stands for the time zone of the pool, which is no field of a budget.
+pub(crate) const ZONE: &str = "zone";
 
 /// The largest number of nodes there is; larger counts saturate here.
 pub(crate) const NODES_MAX: u32 = i32::MAX as u32;
@@ -40,7 +51,8 @@ impl Budget {
         let nodes = match &budget.nodes {
             None => Ok(IntOrPercent::Percent(10)),
             Some(text) => {
-                IntOrPercent::from_text(text).map_err(|error| format!("nodes {text:?}: {error}"))
+                let read = IntOrPercent::from_text(text);
+                read.map_err(|error| unreadable("nodes", format!("nodes {text:?}: {error}")))
             }
         };
         let words = budget.reasons.iter().flatten();
@@ -49,19 +61,19 @@ impl Budget {
     }
 
     /// The budget of a pool that does not fit the API's types.
-    pub(crate) fn unreadable(error: String) -> Self {
-        Self { nodes: Err(error), window: Ok(None), reasons: Vec::new() }
+    pub(crate) fn closed(error: String) -> Self {
+        let nodes = Err(unreadable("nodes", error));
+        Self { nodes, window: Ok(None), reasons: Vec::new() }
     }
 
-    /// Why it cannot be evaluated.
+    /// Why it cannot be evaluated, and which field is at fault.
+    pub(crate) fn unreadable(&self) -> Option<&Unreadable> {
+        self.nodes.as_ref().err().or(self.window.as_ref().err())
+    }
+
+    /// The same, in words alone.
     pub(crate) fn error(&self) -> Option<&str> {
-        let error = self.nodes.as_ref().err().or(self.window.as_ref().err());
-        error.map(String::as_str)
-    }
-
-    /// The field at fault, if it cannot be evaluated.
-    pub(crate) fn unreadable_field(&self) -> &'static str {
-        if self.nodes.is_err() { ".nodes" } else { ".schedule" }
+        self.unreadable().map(|error| error.text.as_str())
     }
 
     pub(crate) fn window(&self) -> Option<&Window> {
@@ -109,9 +121,16 @@ impl Budget {
     }
 }
 
-fn window(budget: &api::Budget, zone: &Result<TimeZone, String>) -> Result<Option<Window>, String> {
+fn unreadable(field: &'static str, text: String) -> Unreadable {
+    Unreadable { field, text }
+}
+
+fn window(
+    budget: &api::Budget,
+    zone: &Result<TimeZone, String>,
+) -> Result<Option<Window>, Unreadable> {
     let refused = |schedule: &str, error: &CronError| {
-        format!("invalid schedule {schedule:?}: {}", error.advice)
+        unreadable("schedule", format!("invalid schedule {schedule:?}: {}", error.advice))
     };
     let (schedule, duration) = match (&budget.schedule, &budget.duration) {
         (Some(schedule), Some(duration)) => (schedule, duration),
@@ -121,10 +140,15 @@ fn window(budget: &api::Budget, zone: &Result<TimeZone, String>) -> Result<Optio
             let read = Cron::parse(schedule);
             return read.map(|_| None).map_err(|error| refused(schedule, &error));
         }
-        (None, Some(_)) => return Err("'schedule' must be set with 'duration'".to_owned()),
+        (None, Some(_)) => {
+            let text = "'schedule' must be set with 'duration'";
+            return Err(unreadable("schedule", text.to_owned()));
+        }
     };
-    let zone = zone.clone()?;
-    let length: GoDuration = duration.parse().map_err(|error| format!("duration: {error}"))?;
+    let zone = zone.clone().map_err(|error| unreadable(ZONE, error))?;
+    let length: GoDuration = duration.parse().map_err(|error| {
+        unreadable("duration", format!("invalid duration {duration:?}: {error}"))
+    })?;
     let window = Window::new(schedule, length.signed(), zone);
     window.map(Some).map_err(|error| refused(schedule, &error))
 }

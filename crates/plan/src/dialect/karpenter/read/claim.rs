@@ -17,6 +17,8 @@ use crate::resources::Amounts;
 pub(crate) struct Member<'w> {
     pub(crate) claim: &'w Object,
     pub(crate) node: Option<Node<'w>>,
+    /// The Node of its machine, if other claims have that machine too.
+    pub(crate) shared: Option<Node<'w>>,
     /// Index of the pool; absent if it has no label, or the pool is not there.
     pub(crate) pool: Option<usize>,
     /// What the label says.

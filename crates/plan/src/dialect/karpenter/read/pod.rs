@@ -250,3 +250,38 @@ fn tolerates_disruption(pod: &Object) -> bool {
     let mut tolerations = tolerations.into_iter().flatten().map(Toleration::from_value);
     tolerations.any(|toleration| toleration.tolerates(&taint))
 }
+
+#[cfg(test)]
+mod tests {
+    use convoy_testkit::{Builder, karpenter};
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn pods_cost_more_the_dearer_and_the_more_important_they_are() {
+        let dear = |cost: &str| plain().annotation(POD_DELETION_COST, cost);
+        let important = |priority: i64| plain().with("/spec/priority", json!(priority));
+        let (half, quarter) = (1_i64 << 26, 1_i64 << 23);
+        let cases = [
+            ("plain", plain(), 1.0),
+            ("dear", dear(&half.to_string()), 1.5),
+            ("cheap", dear(&(-half).to_string()), 0.5),
+            ("important", important(quarter), 1.25),
+            ("unimportant", important(-quarter), 0.75),
+            ("both", important(quarter).annotation(POD_DELETION_COST, &half.to_string()), 1.75),
+            ("as dear as can be", dear("2147483647"), 10.0),
+            ("as important as can be", important(2_000_001_000), 10.0),
+            ("as cheap as can be", important(-2_147_483_648), -10.0),
+            ("unreadable", dear("much"), 1.0),
+        ];
+        for (case, pod, expected) in cases {
+            let cost = PodFacts::read(&pod.build()).eviction_cost;
+            assert!((cost - expected).abs() < 1e-6, "{case}: {cost}");
+        }
+    }
+
+    fn plain() -> Builder {
+        karpenter::pod("p", "n", "1")
+    }
+}

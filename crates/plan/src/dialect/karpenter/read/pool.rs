@@ -81,6 +81,15 @@ impl Policy {
             _ => Self::WhenEmptyOrUnderutilized,
         }
     }
+
+    /// The API's word for it.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::WhenEmpty => "WhenEmpty",
+            Self::WhenEmptyOrUnderutilized => "WhenEmptyOrUnderutilized",
+            Self::Balanced => "Balanced",
+        }
+    }
 }
 
 /// What the API fills in where no budgets are given: 10% of the nodes, always, for all reasons.
@@ -125,7 +134,7 @@ impl<'w> Pool<'w> {
             object,
             budgets: match error {
                 None => budgets(disruption, &zone),
-                Some(error) => vec![Budget::unreadable(error)],
+                Some(error) => vec![Budget::closed(error)],
             },
             coverage,
             expiration,

@@ -1,4 +1,4 @@
-//! A decision about the life of one NodeClaim as a [`Step`].
+//! A decision about the life of one NodeClaim, or the end of a Node without one, as a [`Step`].
 
 use jiff::Timestamp;
 use serde_json::json;
@@ -7,7 +7,8 @@ use crate::dialect::karpenter::decide::lifecycle::{self, Stage};
 use crate::dialect::karpenter::names::{KWOK_GROUP, POD_DISRUPTION_BUDGET};
 use crate::dialect::karpenter::read::lifecycle::Claim;
 use crate::dialect::karpenter::read::pod::Pod;
-use crate::dialect::karpenter::read::{Facts, member_of};
+use crate::dialect::karpenter::read::{Facts, member_of, node_alone};
+use crate::dialect::karpenter::write::drain::Drain;
 use crate::dialect::karpenter::write::follow;
 use crate::dialect::karpenter::write::lifecycle::write;
 use crate::dialect::karpenter::write::terminate::{self, Leaving};
@@ -83,6 +84,32 @@ pub(crate) fn end(
     };
     let mut writes = Writes::default();
     let wait = terminate::claim(leaving, &mut writes);
+    step.decision = json!({"stage": "Delete"});
+    if let Some((reason, until)) = wait {
+        step.wake_at = until;
+        step.holds.push(Hold::of_rollout(reason).until(until));
+    }
+    let actions = writes.fill(&mut step);
+    step.judged(actions)
+}
+
+/// The end of a Node that has no claim of its own.
+pub(crate) fn end_of_node(
+    dialect: &'static str,
+    snapshot: &Snapshot<'_>,
+    facts: &Facts,
+    now: Timestamp,
+) -> Step {
+    let mut step = Step::new(dialect, snapshot.rollout(), Verdict::Done);
+    let Some(node) = node_alone(snapshot, facts) else { return step };
+    let name = node.object.name().as_str();
+    let pods: Vec<Pod<'_>> =
+        facts.pods(snapshot).filter(|pod| pod.node_name() == Some(name)).collect();
+    let budgets = PodBudgets::new(snapshot.of(&POD_DISRUPTION_BUDGET).iter().copied());
+    let (pod_budgets, deadline) = (&budgets, None);
+    let drain = Drain { now, node, pods: &pods, pod_budgets, snapshot, deadline, disruption: "" };
+    let mut writes = Writes::default();
+    let wait = terminate::node_alone(&drain, &mut writes);
     step.decision = json!({"stage": "Delete"});
     if let Some((reason, until)) = wait {
         step.wake_at = until;

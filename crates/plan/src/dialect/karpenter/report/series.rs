@@ -28,6 +28,11 @@ const USAGE: Metric = Metric::in_thousandths(
     "What the nodes of the pool have in all, by resource",
 );
 
+const COST: Metric = Metric::in_thousandths(
+    "karpenter_nodepools_cost_total",
+    "What the machines of the pool cost per hour, as far as their prices are known",
+);
+
 /// One of each for every reason or resource. As upstream's, the limit of disruptions is that
 /// before nodes are subtracted, and 2147483647 where there is none. The nodes have `sum` in all.
 pub(crate) fn series(
@@ -66,5 +71,10 @@ pub(crate) fn series(
         of(&USAGE, "pods", whole(sum.pods)),
         of(&USAGE, "nodes", whole(i64::from(*nodes))),
     ]);
+    all.push(Series::new(&COST, &[("nodepool", name)], disruptions.cost_in_thousandths()));
     all
 }
+
+/// The names of all of these, for the list of the reference.
+#[cfg(test)]
+pub(crate) const ALL: &[&Metric] = &[&ALLOWED, &CONSUMING, &ELIGIBLE, &LIMIT, &USAGE, &COST];

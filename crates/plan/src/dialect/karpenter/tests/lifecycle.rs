@@ -243,6 +243,25 @@ fn claims_that_do_not_get_on_are_given_up() {
 }
 
 #[test]
+fn a_node_keeps_its_own_taints_where_its_claim_says_so() {
+    let taints = json!([{"key": "team", "value": "a", "effect": "NoSchedule"}]);
+    let own = json!([{"key": "own", "effect": "NoSchedule"},
+        {"key": "karpenter.sh/unregistered", "effect": "NoExecute"}]);
+    let registered = |value: &str| {
+        let claim = reached(&["Launched"], NOW)
+            .label("karpenter.sh/do-not-sync-taints", value)
+            .with("/spec/taints", taints.clone())
+            .with("/spec/startupTaints", json!([{"key": "agent", "effect": "NoExecute"}]));
+        let node = object("v1", "Node", "n").spec(json!({"providerID": "kwok://n", "taints": own}));
+        let step = step([class().build(), claim.build(), node.build()]);
+        let keys = patch(&step.actions[0])["spec"]["taints"].as_array().unwrap().clone();
+        keys.iter().map(|taint| taint["key"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(registered("true"), ["own"]);
+    assert_eq!(registered("false"), ["own", "team", "agent"]);
+}
+
+#[test]
 fn several_nodes_of_one_machine_are_final() {
     let node =
         |name: &str| object("v1", "Node", name).spec(json!({"providerID": "kwok://n"})).build();

@@ -30,6 +30,10 @@ const NODES_TERMINATED: Metric =
 const NODES_DRAINED: Metric = Metric::new("karpenter_nodes_drained", "Nodes that were drained");
 const PODS_DRAINED: Metric =
     Metric::new("karpenter_pods_drained", "Pods that were evicted or deleted, by reason");
+const EVICTION_REQUESTS: Metric = Metric::new(
+    "karpenter_pods_eviction_requests",
+    "Evictions that were asked for, by the code of the response",
+);
 const PODS_DISRUPTED: Metric = Metric::new(
     "karpenter_pods_disruption_initiated",
     "Pods on nodes whose NodeClaim was deleted, by reason",
@@ -49,6 +53,15 @@ const FAILURES: Metric = Metric::new(
 const FAILED_VALIDATIONS: Metric = Metric::new(
     "karpenter_voluntary_disruption_failed_validations",
     "Consolidations that did not stay possible until they would have begun",
+);
+
+const MOVES: Metric = Metric::new(
+    "karpenter_consolidation_moves",
+    "Consolidations begun, by what the policy of the pool thinks of them",
+);
+const TIMEOUTS: Metric = Metric::new(
+    "karpenter_voluntary_disruption_consolidation_timeouts",
+    "Searches for savings that were cut short",
 );
 
 const MINUTE: u32 = 60;
@@ -175,13 +188,20 @@ pub(crate) fn node_drained(claim: &Object) -> Increment {
     Increment::new(&NODES_DRAINED, &[pool(claim)]).once_written(claim.key())
 }
 
-/// A pod leaves a node of the claim with these facts.
-pub(crate) fn pod_drained(facts: &ClaimFacts, pod: &Object) -> Increment {
-    let reason = match facts.disruption_word() {
-        "" => "Forceful Termination",
-        word => word,
-    };
-    Increment::new(&PODS_DRAINED, &[("reason", reason)]).once_written(pod.key())
+/// What the pods of a node go for, in upstream's words: the disruption, if it is one.
+pub(crate) fn drain_reason(disruption: &str) -> &str {
+    if disruption.is_empty() { "Forceful Termination" } else { disruption }
+}
+
+/// A pod leaves a node that goes for this disruption.
+pub(crate) fn pod_drained(disruption: &str, pod: &Object) -> Increment {
+    let labels = [("reason", drain_reason(disruption))];
+    Increment::new(&PODS_DRAINED, &labels).once_written(pod.key())
+}
+
+/// A pod is evicted. Evictions that a budget would refuse are not asked for.
+pub(crate) fn pod_evicted(pod: &Object) -> Increment {
+    Increment::new(&EVICTION_REQUESTS, &[("code", "200")]).once_written(pod.key())
 }
 
 /// A disruption begins: counted with its first member, and in each pool with the first of that.
@@ -213,10 +233,20 @@ pub(crate) fn undone(word: &str, has_replacements: bool, key: &ObjectKey) -> Inc
     Increment::new(&FAILURES, &labels).once_written(key)
 }
 
-/// A consolidation that was proposed is given up, of a node that was empty or not.
-pub(crate) fn unproposed(is_empty: bool, key: &ObjectKey) -> Increment {
-    let kind = if is_empty { "empty" } else { "single" };
+/// A consolidation of a kind that was proposed is given up.
+pub(crate) fn unproposed(kind: &str, key: &ObjectKey) -> Increment {
     Increment::new(&FAILED_VALIDATIONS, &[("consolidation_type", kind)]).once_written(key)
+}
+
+/// A consolidation begins, which the policy of the pool has approved.
+pub(crate) fn approved(pool: &str, policy: Policy, key: &ObjectKey) -> Increment {
+    let labels = [("decision", "approved"), ("nodepool", pool), ("policy", policy.word())];
+    Increment::new(&MOVES, &labels).once_written(key)
+}
+
+/// A search for savings that was cut short.
+pub(crate) fn timed_out(kind: &str) -> Increment {
+    Increment::new(&TIMEOUTS, &[("consolidation_type", kind)])
 }
 
 /// How long something about a claim took, if it is known since when.
@@ -266,3 +296,28 @@ fn capacity_type(claim: &Object) -> Label<'_> {
 fn zone(claim: &Object) -> Label<'_> {
     ("zone", claim.label(label::ZONE).unwrap_or_default())
 }
+
+/// The names of all of these, for the list of the reference.
+#[cfg(test)]
+pub(crate) const ALL: &[&Metric] = &[
+    &CLAIMS_CREATED,
+    &CLAIMS_DISRUPTED,
+    &CLAIMS_UNHEALTHY,
+    &CLAIMS_TERMINATED,
+    &NODES_CREATED,
+    &NODES_TERMINATED,
+    &NODES_DRAINED,
+    &PODS_DRAINED,
+    &EVICTION_REQUESTS,
+    &PODS_DISRUPTED,
+    &DECISIONS,
+    &POOL_DECISIONS,
+    &FAILURES,
+    &FAILED_VALIDATIONS,
+    &MOVES,
+    &TIMEOUTS,
+    &INSTANCE_TERMINATION,
+    &CLAIM_TERMINATION,
+    &NODE_TERMINATION,
+    &NODE_LIFETIME,
+];

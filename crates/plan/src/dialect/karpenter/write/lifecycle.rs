@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::counts;
 use crate::dialect::karpenter::decide::lifecycle::{Stage, inconsistencies};
 use crate::dialect::karpenter::names::{
-    FINALIZER, NODE, SIMULATED, UNREGISTERED_TAINT, condition, label, node_label,
+    FINALIZER, NODE, SIMULATED, UNREGISTERED_TAINT, condition, event, label, node_label,
 };
 use crate::dialect::karpenter::read::catalogue::{InstanceType, Offering};
 use crate::dialect::karpenter::read::lifecycle::Claim;
@@ -112,7 +112,7 @@ fn consistency(
     }
     patch.set(kind, "False", "ConsistencyCheckFailed", "Consistency Check Failed");
     for message in found {
-        let reason = "FailedConsistencyCheck";
+        let reason = event::FAILED_CONSISTENCY_CHECK;
         events.push(Event::new(claim.object.key(), EventType::Warning, reason, message));
     }
 }
@@ -134,7 +134,7 @@ fn give_up(
     permit: Permit,
 ) -> Progress {
     let event = match reason {
-        "insufficient_capacity" => Some("InsufficientCapacityError"),
+        "insufficient_capacity" => Some(event::INSUFFICIENT_CAPACITY_ERROR),
         _ => None,
     };
     let events = event.map(|word| {
@@ -230,7 +230,7 @@ fn join(claim: &Object, node: &Object, events: &mut Vec<Event>, why: &Why) -> Ac
             "Missing {UNREGISTERED_TAINT} taint which prevents registration \
             related race conditions on Karpenter-managed nodes"
         );
-        let reason = "UnregisteredTaintMissing";
+        let reason = event::UNREGISTERED_TAINT_MISSING;
         events.push(Event::new(claim.key(), EventType::Warning, reason, message));
     }
     let mut taints: Vec<Value> = current.filter(|entry| !is_unregistered(entry)).cloned().collect();

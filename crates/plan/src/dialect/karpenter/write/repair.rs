@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use super::counts;
 use super::writes::Writes;
 use crate::dialect::karpenter::decide::Disruptions;
-use crate::dialect::karpenter::names::annotation;
+use crate::dialect::karpenter::names::{annotation, event};
 use crate::dialect::karpenter::read::Cluster;
 use crate::gate::Permit;
 use crate::hold::HoldReason;
@@ -49,7 +49,7 @@ pub(super) fn blocked(
                  to which nodes are repaired"
             );
             let key = node.object.key();
-            writes.state(key, EventType::Warning, "NodeRepairBlocked", message);
+            writes.state(key, EventType::Warning, event::NODE_REPAIR_BLOCKED, message);
         }
         let state = || (MemberState::Waiting, Some((hold.clone(), None)));
         writes.states.entry(*at).or_insert_with(state);

@@ -6,7 +6,7 @@ use super::launch;
 use super::writes::Writes;
 use crate::dialect::karpenter::decide::provision::Provision;
 use crate::dialect::karpenter::decide::replicas::Scaling;
-use crate::dialect::karpenter::names::NODE_CLAIM;
+use crate::dialect::karpenter::names::{NODE_CLAIM, event};
 use crate::dialect::karpenter::read::Cluster;
 use crate::hash::structure::fingerprint;
 use crate::snapshot::Snapshot;
@@ -51,6 +51,7 @@ pub(crate) fn provision(
 ) {
     let why = Why::new("Provisioned", "pods fit on no node that there is or that is coming");
     writes.hold.clone_from(&new.hold);
+    writes.hopeless = new.hopeless.iter().map(|pod| pod.key().clone()).collect();
     let Some(permit) = new.permit else { return };
     let names = free_names(cluster, snapshot, crate::count(new.replacements.len()));
     let claims = || names.iter().zip(&new.replacements);
@@ -62,7 +63,7 @@ pub(crate) fn provision(
     let pods = claims().flat_map(|(name, node)| node.pods.iter().map(move |pod| (pod, name)));
     for (pod, name) in pods.take(NOMINATIONS) {
         let message = format!("Pod should schedule on: nodeclaim/{name}");
-        writes.event(pod.key(), EventType::Normal, "Nominated", message);
+        writes.event(pod.key(), EventType::Normal, event::NOMINATED, message);
     }
 }
 

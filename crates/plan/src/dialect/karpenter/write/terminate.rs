@@ -1,37 +1,30 @@
-//! Nodes on their way out: drained in groups, volumes detached, machine given back, finalizers
-//! removed. Every step is noted on the claim, so that it is taken once.
+//! Claims on their way out: their Node drained, the machine given back, finalizers removed. Every
+//! step is noted on the claim, so that it is taken once. A Node without a claim has an end of its
+//! own.
 
-use std::collections::BTreeMap;
-
-use convoy_api::Object;
 use jiff::{SignedDuration, Timestamp};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::counts;
+use super::drain::{Drain, Volumes};
 use super::writes::{Wait, Writes};
 use crate::condition::{instant, since};
-use crate::dialect::karpenter::names::VOLUME_ATTACHMENT;
 use crate::dialect::karpenter::names::{
-    DISRUPTED_EFFECT, DISRUPTED_TAINT, FINALIZER, KWOK_GROUP, KWOK_NODE_CLASS, annotation,
-    condition, label,
+    FINALIZER, KWOK_GROUP, KWOK_NODE_CLASS, annotation, condition, event,
 };
 use crate::dialect::karpenter::read::claim::Member;
 use crate::dialect::karpenter::read::lifecycle::NodeClass;
 use crate::dialect::karpenter::read::node::Node;
-use crate::dialect::karpenter::read::pod::{Owner, Pod};
+use crate::dialect::karpenter::read::pod::Pod;
 use crate::finalizer;
 use crate::hold::HoldReason;
 use crate::object_patch::ObjectPatch;
 use crate::pod_budget::PodBudgets;
 use crate::snapshot::Snapshot;
 use crate::step::{Action, EventType, Propagation, Verb, Why};
-use crate::taint;
 
 /// How long a node counts as draining at least, for pods that are still on their way to it.
 const DRAIN_LEAST: SignedDuration = SignedDuration::from_secs(5);
-
-/// A pod that should have been gone for this long is not waited for.
-const STUCK: SignedDuration = SignedDuration::from_secs(60);
 
 /// A claim that is being deleted, and what its end depends on.
 #[derive(Clone, Copy, Debug)]
@@ -52,6 +45,7 @@ pub(crate) fn claim(leaving: Leaving<'_, '_>, writes: &mut Writes) -> Option<Wai
     let mut patch = ObjectPatch::new(member.claim, leaving.now);
     let deadline = deadline(leaving, &mut patch, writes);
     let hold = match member.node {
+        _ if member.shared.is_some() => member.shared.and_then(|node| wait_for(&node, writes)),
         Some(node) if !node.facts.is_deleting => {
             delete_node(&node, writes);
             None
@@ -83,8 +77,23 @@ fn deadline(
     let deadline = member.claim.deleted_at()?.checked_add(member.facts.grace_period?).ok()?;
     patch.annotate(annotation::TERMINATION_TIMESTAMP, instant(deadline).as_str());
     let message = format!("All pods will be deleted by {deadline}");
-    writes.event(member.claim.key(), EventType::Warning, "TerminationGracePeriodExpiring", message);
+    let node = member.node.map(|node| node.object.key());
+    for key in node.into_iter().chain([member.claim.key()]) {
+        let reason = event::TERMINATION_GRACE_PERIOD_EXPIRING;
+        writes.event(key, EventType::Warning, reason, message.clone());
+    }
     Some(deadline)
+}
+
+/// Of several claims none is the Node's own: it is drained by itself, and each claim waits for its
+/// end.
+fn wait_for(node: &Node<'_>, writes: &mut Writes) -> Option<Wait> {
+    if !node.facts.is_deleting {
+        delete_node(node, writes);
+        return None;
+    }
+    let on = format!("Node {} to be gone, which other NodeClaims have too", node.object.name());
+    Some((HoldReason::Depends { on }, None))
 }
 
 /// Deletes the Node; its finalizer keeps it until it is drained.
@@ -103,11 +112,17 @@ fn leave(
     patch: &mut ObjectPatch<'_>,
     writes: &mut Writes,
 ) -> Option<Wait> {
-    let Leaving { now, member, .. } = leaving;
-    close(node, writes);
+    let Leaving { now, member, pods, pod_budgets, snapshot, .. } = leaving;
+    if is_lost(node, member) {
+        release(leaving, node, "the provider no longer has the instance", writes);
+        return None;
+    }
+    let disruption = member.facts.disruption_word();
+    let drain = Drain { now, node: *node, pods, pod_budgets, snapshot, deadline, disruption };
+    drain.close(writes);
     if member.claim.condition_status(condition::DRAINED) != Some("True") {
         patch.set(condition::DRAINED, "Unknown", "Draining", "");
-        if let Some(hold) = drain(leaving, deadline, writes) {
+        if let Some(hold) = drain.empty(writes) {
             return Some(hold);
         }
         let since = since(member.claim, condition::DRAINED);
@@ -118,172 +133,51 @@ fn leave(
         patch.set(condition::DRAINED, "True", condition::DRAINED, "");
         writes.counts.push(counts::node_drained(member.claim));
     }
-    if let Some(hold) = volumes(leaving, node, deadline, patch, writes) {
+    if let Some(hold) = volumes(&drain, patch, writes) {
         return Some(hold);
     }
     let hold = terminate(leaving, patch);
     if hold.is_none() {
-        let mut released = ObjectPatch::new(node.object, now);
-        released.release(FINALIZER);
-        let why = Why::new("Terminated", "the provider has terminated the instance");
-        writes.delete.extend(released.actions(Verb::Release, &why));
-        writes.counts.extend(counts::node_terminated(member.claim, node.object, now));
+        release(leaving, node, "the provider has terminated the instance", writes);
     }
     hold
 }
 
-/// Keeps new pods and traffic away.
-fn close(node: &Node<'_>, writes: &mut Writes) {
-    let is_excluded = node.object.label(label::EXCLUDE_BALANCERS).is_some();
-    if node.facts.is_tainted && is_excluded {
-        return;
-    }
-    let mut taints = taint::others(node.object, DISRUPTED_TAINT);
-    taints.push(json!({"key": DISRUPTED_TAINT, "effect": DISRUPTED_EFFECT}));
-    let patch = json!({
-        "metadata": {"labels": {label::EXCLUDE_BALANCERS: "karpenter"}},
-        "spec": {"taints": taints},
-    });
-    let why = Why::new("Terminating", "the node is being deleted");
-    writes.start.push(Action::patch(Verb::Taint, node.object, patch, why).concurrently());
+/// Whether the machine of a Node is gone. The kubelet of a Node that is Ready runs, whatever the
+/// provider says. A simulated machine is its Node, and gone once that is being deleted.
+fn is_lost(node: &Node<'_>, member: &Member<'_>) -> bool {
+    let is_told = || member.claim.annotation(annotation::INSTANCE) == Some("Terminated");
+    !node.facts.is_ready && (is_simulated(member) || is_told())
 }
 
-/// Evicts pods group by group. None: no pod has to be waited for any more.
-fn drain(
-    leaving: Leaving<'_, '_>,
-    deadline: Option<Timestamp>,
-    writes: &mut Writes,
-) -> Option<Wait> {
-    let now = leaving.now;
-    let is_stuck = |pod: &Pod<'_>| {
-        let due = pod.object.deleted_at().and_then(|at| at.checked_add(STUCK).ok());
-        due.is_some_and(|due| due < now)
-    };
-    let waited: Vec<&Pod<'_>> =
-        leaving.pods.iter().filter(|pod| pod.is_drainable() && !is_stuck(pod)).collect();
-    if waited.is_empty() {
-        return None;
-    }
-    let is_forced = |pod: &&Pod<'_>| deadline.is_some_and(|deadline| is_due(pod, deadline, now));
-    let (forced, rest): (Vec<&Pod<'_>>, Vec<&Pod<'_>>) =
-        waited.iter().copied().partition(is_forced);
-    if let Some(deadline) = deadline {
-        for pod in forced {
-            force(leaving, pod, deadline, writes);
-        }
-    }
-    let mut groups: BTreeMap<(bool, bool), Vec<&Pod<'_>>> = BTreeMap::new();
-    for pod in rest {
-        groups
-            .entry((pod.is_critical(), pod.facts.owner == Owner::DaemonSet))
-            .or_default()
-            .push(pod);
-    }
-    let first = groups.into_values().next().unwrap_or_default();
-    let hold = evict(leaving, &first, writes);
-    let forced_at = waited.iter().filter_map(|pod| force_at(pod, deadline?));
-    // It is due after that instant, not at it.
-    let forced_at =
-        forced_at.map(|at| if at == now { at + SignedDuration::from_millis(1) } else { at });
-    let freed_at = first.iter().filter_map(|pod| pod.protected_until());
-    let next = forced_at.chain(freed_at).filter(|at| *at > now).min();
-    let pods = crate::count(waited.len());
-    if let (Some(reason), Some(node)) = (&hold, leaving.member.node) {
-        let message =
-            format!("Failed to drain node, {pods} pods are waiting to be evicted: {reason}");
-        writes.state(node.object.key(), EventType::Warning, "FailedDraining", message);
-    }
-    let reason = hold.unwrap_or(HoldReason::Draining { pods });
-    Some((reason, next))
-}
-
-/// Evicts what may be evicted; gives back what keeps the others.
-fn evict(leaving: Leaving<'_, '_>, pods: &[&Pod<'_>], writes: &mut Writes) -> Option<HoldReason> {
-    let mut hold = None;
-    for pod in pods.iter().filter(|pod| !pod.facts.is_terminating) {
-        if pod.is_protected(leaving.now) {
-            hold.get_or_insert(HoldReason::PodProtected { pod: pod.path() });
-            continue;
-        }
-        if let Err((budget, allowed)) = leaving.pod_budgets.take(pod.object, &mut writes.spent) {
-            let pod = pod.path();
-            hold.get_or_insert(HoldReason::PodDisruptionBudget { budget, pod, allowed });
-            continue;
-        }
-        let why = Why::new(
-            "Draining",
-            format!("node {} is being drained", pod.node_name().unwrap_or_default()),
-        );
-        writes.event(
-            pod.object.key(),
-            EventType::Normal,
-            "Evicted",
-            format!("Evicted pod: {}", why.message),
-        );
-        writes.delete.push(Action::evict(pod.object, None, why));
-        writes.counts.push(counts::pod_drained(leaving.member.facts, pod.object));
-    }
-    hold
-}
-
-/// After when a pod is deleted by force, so that it still gets its grace period before the deadline;
-/// a pod that names none is not.
-fn force_at(pod: &Pod<'_>, deadline: Timestamp) -> Option<Timestamp> {
-    let grace = pod.object.spec().get("terminationGracePeriodSeconds").and_then(Value::as_i64)?;
-    deadline.checked_sub(SignedDuration::from_secs(grace.clamp(0, 1 << 40))).ok()
-}
-
-/// Whether a pod is deleted by force, or would end too late without that.
-fn is_due(pod: &Pod<'_>, deadline: Timestamp, now: Timestamp) -> bool {
-    match pod.object.deleted_at() {
-        Some(ends) => ends > deadline,
-        None => force_at(pod, deadline).is_some_and(|at| at < now),
-    }
-}
-
-/// Deletes a pod, or again one that would end too late, with the time that is left.
-fn force(leaving: Leaving<'_, '_>, pod: &Pod<'_>, deadline: Timestamp, writes: &mut Writes) {
-    let now = leaving.now;
-    let left = deadline.duration_since(now).as_secs().max(1);
-    // Times of deletion have whole seconds: asking once more would gain nothing.
-    let ends = SignedDuration::from_secs(left.saturating_add(1));
-    let is_soon = |at: Timestamp| at.duration_since(now) <= ends;
-    if pod.object.deleted_at().is_some_and(is_soon) {
-        return;
-    }
-    let message = format!("deleted {left} s before the termination grace period of its node ends");
-    writes.event(pod.object.key(), EventType::Normal, "Disrupted", message.clone());
-    if pod.object.deleted_at().is_none() {
-        writes.counts.push(counts::pod_drained(leaving.member.facts, pod.object));
-    }
-    writes.delete.push(Action::force(pod.object, left, Why::new("Deadline", message)));
+/// Lets the Node go.
+fn release(leaving: Leaving<'_, '_>, node: &Node<'_>, why: &str, writes: &mut Writes) {
+    let Leaving { now, member, .. } = leaving;
+    let mut released = ObjectPatch::new(node.object, now);
+    released.release(FINALIZER);
+    writes.delete.extend(released.actions(Verb::Release, &Why::new("Terminated", why)));
+    writes.counts.extend(counts::node_terminated(member.claim, node.object, now));
 }
 
 /// Waits for volumes to be detached, until the deadline.
 fn volumes(
-    leaving: Leaving<'_, '_>,
-    node: &Node<'_>,
-    deadline: Option<Timestamp>,
+    drain: &Drain<'_, '_>,
     patch: &mut ObjectPatch<'_>,
     writes: &mut Writes,
 ) -> Option<Wait> {
-    let on_node = |volume: &&&Object| {
-        volume.spec().get("nodeName").and_then(Value::as_str) == Some(node.object.name())
-    };
-    let attached = leaving.snapshot.of(&VOLUME_ATTACHMENT).iter().filter(on_node).count();
-    if attached == 0 {
-        patch.set(condition::VOLUMES_DETACHED, "True", condition::VOLUMES_DETACHED, "");
-        return None;
+    let kind = condition::VOLUMES_DETACHED;
+    match drain.volumes(writes) {
+        Volumes::Detached => patch.set(kind, "True", kind, ""),
+        Volumes::GivenUp => {
+            let reason = "TerminationGracePeriodElapsed";
+            patch.set(kind, "False", reason, reason);
+        }
+        Volumes::Awaited(wait) => {
+            patch.set(kind, "Unknown", "AwaitingVolumeDetachment", "");
+            return Some(wait);
+        }
     }
-    if deadline.is_some_and(|deadline| deadline <= leaving.now) {
-        let reason = "TerminationGracePeriodElapsed";
-        patch.set(condition::VOLUMES_DETACHED, "False", reason, reason);
-        return None;
-    }
-    patch.set(condition::VOLUMES_DETACHED, "Unknown", "AwaitingVolumeDetachment", "");
-    let on = format!("{attached} volume(s) to be detached");
-    writes.state(node.object.key(), EventType::Normal, "AwaitingVolumeDetachment", on.clone());
-    Some((HoldReason::Depends { on }, deadline))
+    None
 }
 
 /// Asks the provider for the machine's end, and waits for its word.
@@ -293,16 +187,18 @@ fn terminate(leaving: Leaving<'_, '_>, patch: &mut ObjectPatch<'_>) -> Option<Wa
         return None; // there never was a machine
     }
     patch.set(condition::INSTANCE_TERMINATING, "True", condition::INSTANCE_TERMINATING, "");
-    // A simulated machine is its Node, which is being deleted or gone by now.
-    let is_simulated =
-        member.claim.spec().pointer("/nodeClassRef/group") == Some(&Value::from(KWOK_GROUP));
     let on = "the provider to terminate the instance".to_owned();
-    if is_simulated {
+    // Its Node is being deleted or gone by now.
+    if is_simulated(member) {
         let until = simulated_end(leaving).filter(|until| *until > leaving.now)?;
         return Some((HoldReason::Depends { on }, Some(until)));
     }
     let is_gone = member.claim.annotation(annotation::INSTANCE) == Some("Terminated");
     (!is_gone).then_some((HoldReason::Depends { on }, None))
+}
+
+fn is_simulated(member: &Member<'_>) -> bool {
+    member.claim.spec().pointer("/nodeClassRef/group") == Some(&Value::from(KWOK_GROUP))
 }
 
 /// When a simulated machine that is told to end is gone, if its node class lets that take time.
@@ -326,4 +222,23 @@ fn give_back(
         patch.release(FINALIZER);
     }
     hold
+}
+
+/// The end of a Node that has no claim of its own: drained, and let go. There is nothing to note it
+/// on, and no machine to give back.
+pub(crate) fn node_alone(drain: &Drain<'_, '_>, writes: &mut Writes) -> Option<Wait> {
+    let node = &drain.node;
+    // Its machine is a simulated one, and gone otherwise.
+    if node.facts.is_ready {
+        drain.close(writes);
+        if let Some(wait) = drain.empty(writes) {
+            return Some(wait);
+        }
+        if let Volumes::Awaited(wait) = drain.volumes(writes) {
+            return Some(wait);
+        }
+    }
+    let why = Why::new("Terminated", "the Node has no NodeClaim, and no pods that are waited for");
+    writes.delete.extend(finalizer::removed(node.object, &[FINALIZER], why));
+    None
 }

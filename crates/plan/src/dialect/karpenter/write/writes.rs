@@ -6,6 +6,7 @@ use convoy_api::ObjectKey;
 use jiff::Timestamp;
 
 use super::counts;
+use crate::dialect::karpenter::names::event;
 use crate::dialect::karpenter::read::Cluster;
 use crate::dialect::karpenter::read::claim::Member;
 use crate::gate::Permit;
@@ -30,6 +31,8 @@ pub(crate) struct Writes {
     /// Evictions of this step, by the PodDisruptionBudget that they count against: nodes that are
     /// drained at once share their budgets.
     pub(crate) spent: BTreeMap<String, i64>,
+    /// Pods that no pool makes a node for.
+    pub(crate) hopeless: Vec<ObjectKey>,
     /// Why the pool does not get the nodes that it asks for.
     pub(crate) hold: Option<HoldReason>,
     /// The state of members that a command or a deletion concerns, and what they wait for.
@@ -65,7 +68,7 @@ impl Writes {
         let counts = counts::claim_disrupted(member.claim, member.facts, word, policy, pods);
         self.counts.extend(counts);
         let message = |kind: &str| format!("Disrupting {kind}: {word}");
-        self.event_of(member, "DisruptionTerminating", message);
+        self.event_of(member, event::DISRUPTION_TERMINATING, message);
         self.remove(member, permit, why);
     }
 

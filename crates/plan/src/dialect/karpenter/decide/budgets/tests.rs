@@ -1,11 +1,14 @@
 //! Budget arithmetic, row by row.
 
+use convoy_api::Object;
 use convoy_api::object::view::view_of;
+use convoy_testkit::karpenter;
 use jiff::tz::TimeZone;
 use serde_json::{Value, json};
 
 use super::*;
 use crate::dialect::karpenter::read::budget::NODES_MAX;
+use crate::dialect::karpenter::validate;
 
 fn budgets(values: &Value) -> Vec<Budget> {
     let zone = Ok(TimeZone::UTC);
@@ -116,4 +119,61 @@ fn a_window_above_a_budget_that_always_applies_changes_nothing() {
         let found = budgets.changes_at(Reason::Drifted, now);
         assert_eq!(found, expected, "{values} {coverage:?}");
     }
+}
+
+/// A pool in a zone, with a budget of 0 in a window of a length.
+fn pool_in(zone: &str, schedule: &str, duration: &str) -> Object {
+    let closed = json!({"nodes": "0", "schedule": schedule, "duration": duration});
+    karpenter::pool("default", &json!({"budgets": [{"nodes": "3"}, closed]}))
+        .annotation("convoy.dev/budget-time-zone", zone)
+        .build()
+}
+
+/// Berlin changes its clocks on 2026-03-29, from 02:00 to 03:00, and on 2026-10-25, from 03:00 back
+/// to 02:00; both at 01:00 UTC.
+#[test]
+fn windows_are_those_of_the_zone_before_and_after_its_clocks_change() {
+    let cases = [
+        ("0 9 * * *", "8h", "2026-03-28T07:59:59Z", 3, "08:59 in winter"),
+        ("0 9 * * *", "8h", "2026-03-28T08:00:00Z", 0, "09:00 in winter"),
+        ("0 9 * * *", "8h", "2026-03-28T15:59:59Z", 0, "16:59 in winter"),
+        ("0 9 * * *", "8h", "2026-03-28T16:00:00Z", 3, "17:00 in winter"),
+        ("0 9 * * *", "8h", "2026-03-29T06:59:59Z", 3, "08:59 in summer"),
+        ("0 9 * * *", "8h", "2026-03-29T07:00:00Z", 0, "09:00 in summer"),
+        ("0 9 * * *", "8h", "2026-03-29T15:00:00Z", 3, "17:00 in summer"),
+        ("0 9 * * *", "8h", "2026-10-24T07:00:00Z", 0, "09:00 in summer"),
+        ("0 9 * * *", "8h", "2026-10-25T07:00:00Z", 3, "08:00 in winter"),
+        ("0 9 * * *", "8h", "2026-10-25T08:00:00Z", 0, "09:00 in winter"),
+        ("30 2 * * *", "10m", "2026-03-28T01:30:00Z", 0, "02:30"),
+        ("30 2 * * *", "10m", "2026-03-29T01:30:00Z", 3, "03:30: there is no 02:30 that day"),
+        ("30 2 * * *", "10m", "2026-03-29T00:30:00Z", 3, "01:30"),
+        ("30 2 * * *", "10m", "2026-10-25T00:30:00Z", 0, "02:30 for the first time"),
+        ("30 2 * * *", "10m", "2026-10-25T01:30:00Z", 0, "02:30 for the second time"),
+        ("0 22 * * *", "8h", "2026-03-29T04:59:59Z", 0, "06:59: the night is an hour shorter"),
+        ("0 22 * * *", "8h", "2026-03-29T05:00:00Z", 3, "07:00: eight hours have passed"),
+    ];
+    for (schedule, duration, now, expected, because) in cases {
+        let object = pool_in("Europe/Berlin", schedule, duration);
+        let pool = Pool::new(&object);
+        let budgets = Budgets::new(&pool, 10, instant(now));
+        assert_eq!(budgets.ceiling(Reason::Drifted), Some(expected), "{now}: {because}");
+    }
+}
+
+#[test]
+fn a_zone_that_nobody_knows_closes_the_pool_and_is_named() {
+    let object = pool_in("Europe/Berln", "0 9 * * *", "8h");
+    let pool = Pool::new(&object);
+    let budgets = Budgets::new(&pool, 10, instant("2026-03-28T07:00:00Z"));
+    for reason in [Reason::Drifted, Reason::Empty, Reason::Underutilized] {
+        assert_eq!(budgets.ceiling(reason), Some(0), "{reason:?}");
+    }
+    let errors: Vec<(usize, &str)> = budgets.errors().collect();
+    assert_eq!(errors, [(1, "convoy.dev/budget-time-zone: unknown time zone Europe/Berln")]);
+    let field = "metadata.annotations[convoy.dev/budget-time-zone]";
+    let found = validate::pool(&object);
+    let of_zone: Vec<&str> =
+        found.iter().filter(|it| it.field == field).map(|it| it.message.as_str()).collect();
+    let [message] = of_zone[..] else { panic!("one finding: {found:?}") };
+    assert!(message.contains("unknown time zone Europe/Berln"), "{message}");
 }

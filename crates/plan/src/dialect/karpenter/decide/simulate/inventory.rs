@@ -88,6 +88,11 @@ impl<'w> Left<'w> {
 }
 
 impl<'c, 'w> Inventory<'c, 'w> {
+    /// The machines that a pool could make nodes of.
+    pub(crate) fn offers_of(&self, pool: usize) -> &[Offer<'w>] {
+        &self.offers[pool]
+    }
+
     pub(crate) fn new(cluster: &'c Cluster<'w>, daemons: &[&'w Object]) -> Self {
         let mut nodes = Vec::new();
         for (at, member) in cluster.members.iter().enumerate() {
