@@ -36,7 +36,7 @@ pub mod former_label {
 pub mod annotation {
     /// On nodes that Convoy's kubelets simulate: `"true"`.
     pub const SIMULATED: &str = "sim.convoy.dev/node";
-    /// On pods: what a LimitRange has filled in.
+    /// On pods: what a `LimitRange` has filled in.
     pub const LIMIT_RANGER: &str = "kubernetes.io/limit-ranger";
     /// On claims for volumes, from before they had a field for it.
     pub const STORAGE_CLASS: &str = "volume.beta.kubernetes.io/storage-class";

@@ -265,9 +265,8 @@ impl Dialect for Hub {
     }
 }
 
-/// The stages of a step run independently on the objects as given, so the rollout does not count
-/// a cluster that is being picked: with none of the new ones known, all former ones could go. Who
-/// goes is decided when the picks are seen.
+/// The parts of a step run independently on the objects as given: the rollout does not count the
+/// clusters that are being picked, and all former ones could go. Who goes is decided afterwards.
 fn picks_first(mut step: Step) -> Step {
     if step.actions.iter().any(|action| action.verb == Verb::Schedule) {
         step.actions.retain(|action| !matches!(action.verb, Verb::Remove(_)));
