@@ -60,24 +60,19 @@ pub fn limit(pool: &Object, reason: &str, total: u32, now: Timestamp) -> Option<
     let default = json!([{"nodes": "10%"}]);
     let budgets = v1.pointer("/spec/disruption/budgets").unwrap_or(&default);
     let budgets = budgets.as_array().map_or(&[][..], Vec::as_slice);
-    let Some(open) = budgets.iter().map(|it| is_open(it, zone.as_ref(), now)).collect() else {
-        return Some(0);
-    };
-    let open: Vec<bool> = open;
+    let open: Option<Vec<bool>> =
+        budgets.iter().map(|budget| is_open(budget, zone.as_ref(), now)).collect();
+    let Some(open) = open else { return Some(0) };
     let active = || budgets.iter().zip(&open).filter(|(_, open)| **open).map(|(budget, _)| budget);
     let names = |budget: &Value| list(budget, "reasons").iter().any(|it| *it == reason);
     let is_alone = noted(annotation::DEFAULT_BUDGET) == Some("unlisted") && active().any(names);
-    let covers = |budget: &&Value| names(budget) || !is_alone && list(budget, "reasons").is_empty();
-    let mut smallest = None;
-    for budget in budgets {
-        // One that cannot be read closes the pool, whichever reason it is for.
-        let Some(nodes) = nodes(budget) else { return Some(0) };
-        let ceiling = nodes.resolve(total, Rounding::Up);
-        if active().filter(covers).any(|it| std::ptr::eq(it, budget)) {
-            smallest = Some(smallest.map_or(ceiling, |known: u32| known.min(ceiling)));
-        }
-    }
-    smallest
+    let covers = |budget: &Value| names(budget) || !is_alone && list(budget, "reasons").is_empty();
+    let ceilings: Option<Vec<u32>> =
+        budgets.iter().map(|it| Some(nodes(it)?.resolve(total, Rounding::Up))).collect();
+    // One that cannot be read closes the pool, whichever reason it is for.
+    let Some(ceilings) = ceilings else { return Some(0) };
+    let applies = |at: &usize| open[*at] && covers(&budgets[*at]);
+    (0..budgets.len()).filter(applies).map(|at| ceilings[at]).min()
 }
 
 fn nodes(budget: &Value) -> Option<IntOrPercent> {
