@@ -88,3 +88,21 @@ fn a_pool_without_its_node_class_is_no_success() {
     let text = String::from_utf8_lossy(&why.stdout);
     assert!(text.contains("Drifted: 0 allowed (budget 0: 10% of 0 nodes"), "{text}");
 }
+
+#[test]
+fn a_deleted_node_without_a_claim_goes() {
+    let directory = tempfile::tempdir().unwrap();
+    let running = Running::start_in(directory.path(), &["--nodes", "1"]);
+    define(&running, "karpenter");
+    apply(
+        &running,
+        &json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "stray",
+            "labels": {"karpenter.kwok.sh/kwoknodeclass": "default"},
+            "finalizers": ["karpenter.sh/termination"]},
+            "spec": {"providerID": "kwok://stray"}}),
+    );
+    running.kubectl("delete node stray --timeout=30s");
+    let nodes = running
+        .until("nodes", |nodes| items(nodes).all(|node| node["metadata"]["name"] != "stray"));
+    assert_eq!(items(&nodes).count(), 1, "the other one stays");
+}
