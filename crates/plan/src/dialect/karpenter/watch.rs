@@ -168,11 +168,12 @@ pub(crate) fn claim_snapshot<'w>(world: &'w World, claim: &'w Object) -> Snapsho
     let key = claim.key();
     let node = claim::node_name(claim);
     let id = claim::provider_id(claim);
-    let nodes: Vec<&Object> = if node.is_empty() {
-        world.of_machine(&key.cluster, &NODE, id).filter(|_| !id.is_empty()).collect()
-    } else {
-        world.get(&key.sibling(&NODE, "", node)).into_iter().collect()
-    };
+    let named = Some(node).filter(|node| !node.is_empty());
+    let named = named.and_then(|node| world.get(&key.sibling(&NODE, "", node)));
+    // Until it is named, and where other claims have the same machine.
+    let of_machine = world.of_machine(&key.cluster, &NODE, id);
+    let of_machine = of_machine.filter(|_| named.is_none() && !id.is_empty());
+    let nodes: Vec<&Object> = named.into_iter().chain(of_machine).collect();
     let classes = world.of_cluster(&key.cluster, &names::KWOK_NODE_CLASS);
     let pool = world.get(&key.sibling(&names::NODE_POOL, "", pool_name(claim)));
     let twins = world.of_machine(&key.cluster, &names::NODE_CLAIM, id).filter(|_| !id.is_empty());

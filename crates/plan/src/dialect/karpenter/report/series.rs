@@ -33,10 +33,6 @@ const COST: Metric = Metric::in_thousandths(
     "What the machines of the pool cost per hour, as far as their prices are known",
 );
 
-/// The names of all of these, for the list of the reference.
-#[cfg(test)]
-pub(crate) const ALL: &[&Metric] = &[&ALLOWED, &CONSUMING, &ELIGIBLE, &LIMIT, &USAGE, &COST];
-
 /// One of each for every reason or resource. As upstream's, the limit of disruptions is that
 /// before nodes are subtracted, and 2147483647 where there is none. The nodes have `sum` in all.
 pub(crate) fn series(
@@ -78,3 +74,7 @@ pub(crate) fn series(
     all.push(Series::new(&COST, &[("nodepool", name)], disruptions.cost_in_thousandths()));
     all
 }
+
+/// The names of all of these, for the list of the reference.
+#[cfg(test)]
+pub(crate) const ALL: &[&Metric] = &[&ALLOWED, &CONSUMING, &ELIGIBLE, &LIMIT, &USAGE, &COST];

@@ -51,7 +51,13 @@ fn a_replacement_and_the_pods_that_need_it_are_counted() {
 fn what_leaves_a_node_is_counted() {
     let pods = vec![karpenter::pod("p", "n", "100m").build()];
     let step = leaving(karpenter::claim("default", "n"), pods);
-    assert_eq!(counted(&step), ["karpenter_pods_drained reason=Forceful Termination of p by 1"]);
+    assert_eq!(
+        counted(&step),
+        [
+            "karpenter_pods_drained reason=Forceful Termination of p by 1",
+            "karpenter_pods_eviction_requests code=200 of p by 1",
+        ]
+    );
     let empty = leaving(karpenter::claim("default", "n"), Vec::new());
     assert!(counted(&empty).is_empty(), "it counts as draining for a while");
 }

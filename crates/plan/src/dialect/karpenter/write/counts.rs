@@ -64,31 +64,6 @@ const TIMEOUTS: Metric = Metric::new(
     "Searches for savings that were cut short",
 );
 
-/// The names of all of these, for the list of the reference.
-#[cfg(test)]
-pub(crate) const ALL: &[&Metric] = &[
-    &CLAIMS_CREATED,
-    &CLAIMS_DISRUPTED,
-    &CLAIMS_UNHEALTHY,
-    &CLAIMS_TERMINATED,
-    &NODES_CREATED,
-    &NODES_TERMINATED,
-    &NODES_DRAINED,
-    &PODS_DRAINED,
-    &EVICTION_REQUESTS,
-    &PODS_DISRUPTED,
-    &DECISIONS,
-    &POOL_DECISIONS,
-    &FAILURES,
-    &FAILED_VALIDATIONS,
-    &MOVES,
-    &TIMEOUTS,
-    &INSTANCE_TERMINATION,
-    &CLAIM_TERMINATION,
-    &NODE_TERMINATION,
-    &NODE_LIFETIME,
-];
-
 const MINUTE: u32 = 60;
 const HOUR: u32 = 60 * MINUTE;
 const DAY: u32 = 24 * HOUR;
@@ -321,3 +296,28 @@ fn capacity_type(claim: &Object) -> Label<'_> {
 fn zone(claim: &Object) -> Label<'_> {
     ("zone", claim.label(label::ZONE).unwrap_or_default())
 }
+
+/// The names of all of these, for the list of the reference.
+#[cfg(test)]
+pub(crate) const ALL: &[&Metric] = &[
+    &CLAIMS_CREATED,
+    &CLAIMS_DISRUPTED,
+    &CLAIMS_UNHEALTHY,
+    &CLAIMS_TERMINATED,
+    &NODES_CREATED,
+    &NODES_TERMINATED,
+    &NODES_DRAINED,
+    &PODS_DRAINED,
+    &EVICTION_REQUESTS,
+    &PODS_DISRUPTED,
+    &DECISIONS,
+    &POOL_DECISIONS,
+    &FAILURES,
+    &FAILED_VALIDATIONS,
+    &MOVES,
+    &TIMEOUTS,
+    &INSTANCE_TERMINATION,
+    &CLAIM_TERMINATION,
+    &NODE_TERMINATION,
+    &NODE_LIFETIME,
+];

@@ -114,13 +114,9 @@ fn hopeless(cluster: &Cluster<'_>, disruptions: &Disruptions<'_, '_>, writes: &m
         let key = cluster.pool().object.key();
         writes.state(key, Warning, event::NO_COMPATIBLE_INSTANCE_TYPES, why.to_owned());
     }
-    for pod in writes.hopeless.drain(..).take(PODS).collect::<Vec<_>>() {
-        let why = "it fits on no node, and no NodePool could make one for it";
-        writes.state(
-            &pod,
-            Warning,
-            event::FAILED_SCHEDULING,
-            format!("Failed to schedule pod, {why}"),
-        );
+    let why = "it fits on no node, and no NodePool could make one for it";
+    for pod in std::mem::take(&mut writes.hopeless).iter().take(PODS) {
+        let message = format!("Failed to schedule pod, {why}");
+        writes.state(pod, Warning, event::FAILED_SCHEDULING, message);
     }
 }
