@@ -1,11 +1,14 @@
 //! A NodePool under trial: people who change its template and budgets and delete claims and pods,
 //! and processes that end between any two writes. After every write no more nodes are disrupted than
-//! the budget lets, no pod is evicted against its PodDisruptionBudget, and in the end every node is
-//! of the newest template and none is left tainted.
+//! the budgets let for the reason, no pod is evicted against its PodDisruptionBudget, and in the end
+//! every node is of the newest template and none is left tainted.
+
+mod budgets;
 
 use std::collections::BTreeMap;
 
-use convoy_api::karpenter::names::{DISRUPTED_TAINT, NODE_CLAIM, label};
+use budgets::{Budgets, REASONS};
+use convoy_api::karpenter::names::{DISRUPTED_TAINT, NODE_CLAIM, annotation, label};
 use convoy_api::kinds::{NODE, POD, POD_DISRUPTION_BUDGET};
 use convoy_api::object::member::{list, text};
 use convoy_api::{GroupKind, Object, ObjectKey};
@@ -24,6 +27,10 @@ use super::{RunSettings, Trial};
 use crate::scenario::Scenario;
 use crate::seed::Seed;
 
+/// One of them is half an hour off the others, so that windows of an hour begin elsewhere in it.
+const ZONES: [&str; 3] = ["UTC", "Europe/Berlin", "Asia/Kolkata"];
+const POLICIES: [&str; 2] = ["WhenEmpty", "WhenEmptyOrUnderutilized"];
+
 /// Where the pods are whose nodes the pool gives.
 pub(super) const NAMESPACE: &str = "pooled";
 const CLAIMS: &str = "/apis/karpenter.sh/v1/nodeclaims";
@@ -37,52 +44,21 @@ pub struct Disruptions {
     pods: usize,
     /// How many pods may be missing.
     unavailable_max: usize,
-    budget: Budget,
+    budgets: Budgets,
+    /// The time zone of their windows.
+    zone: &'static str,
+    policy: &'static str,
     /// Nodes that the pool is allowed beyond what is checked: such a trial has to fail.
-    excess: usize,
+    excess: i64,
     /// The revision of the template.
     revision: u32,
     objects: BTreeMap<ObjectKey, Object>,
-    /// The most nodes that could be disrupted at some time since the loops last settled.
-    allowed: usize,
+    /// By reason: the most nodes that could be disrupted at some time since the loops last settled.
+    allowed: BTreeMap<&'static str, usize>,
     /// Claims that people deleted since then: a loop may not know of them yet.
     deleted: usize,
     /// Pods that others took away, or that failed, since then.
     lost: usize,
-}
-
-/// How many nodes may be disrupted.
-#[derive(Clone, Copy, Debug)]
-enum Budget {
-    Count(usize),
-    Percent(usize),
-}
-
-impl Budget {
-    fn random(random: &mut Random) -> Self {
-        let number = |value: i64| usize::try_from(value).unwrap_or(0);
-        if random.happens(500) {
-            Self::Count(number(random.between(0, 2)))
-        } else {
-            Self::Percent(number(random.between(0, 4)) * 25)
-        }
-    }
-
-    /// As the pool has it, with so many nodes more.
-    fn nodes(self, excess: usize) -> String {
-        match self {
-            Self::Count(count) => (count + excess).to_string(),
-            Self::Percent(percent) => format!("{percent}%"),
-        }
-    }
-
-    /// Percentages are rounded up.
-    fn of(self, nodes: usize) -> usize {
-        match self {
-            Self::Count(count) => count,
-            Self::Percent(percent) => (nodes * percent).div_ceil(100),
-        }
-    }
 }
 
 impl Disruptions {
@@ -101,11 +77,13 @@ impl Disruptions {
             is_alone: true,
             pods,
             unavailable_max: usize::try_from(random.between(1, 2)).unwrap_or(1),
-            budget: Budget::random(&mut random),
+            budgets: Budgets::random(&mut random),
+            zone: random.pick(&ZONES).copied().unwrap_or_default(),
+            policy: random.pick(&POLICIES).copied().unwrap_or_default(),
             excess: 0,
             revision: 1,
             objects: BTreeMap::new(),
-            allowed: 0,
+            allowed: BTreeMap::new(),
             deleted: 0,
             lost: 0,
         };
@@ -115,8 +93,8 @@ impl Disruptions {
     /// The same with a pool that is allowed one node more than is checked.
     #[must_use]
     pub fn lenient(self) -> Self {
-        let (pods, budget) = (self.pods.max(3), Budget::Count(1));
-        Self { excess: 1, pods, budget, ..self }
+        let (pods, budgets) = (self.pods.max(3), Budgets::count(1));
+        Self { excess: 1, pods, budgets, ..self }
     }
 
     /// The same in a world where others run ReplicaSets.
@@ -159,9 +137,14 @@ impl Disruptions {
         self.of(NODE_CLAIM).filter(is_leaving).count()
     }
 
-    /// How many nodes may be disrupted now, failed ones left out of account.
-    fn allowed_now(&self) -> usize {
-        self.budget.of(self.of(NODE).filter(|node| is_initialized(node)).count())
+    /// Notes how many nodes may be disrupted now, failed ones left out of account.
+    fn note_allowed(&mut self, now: Timestamp) {
+        let total = self.of(NODE).filter(|node| is_initialized(node)).count();
+        for reason in REASONS {
+            let allowed = self.budgets.allowed(reason, self.zone, total, now);
+            let known = self.allowed.entry(reason).or_default();
+            *known = allowed.max(*known);
+        }
     }
 
     fn template(&self) -> Value {
@@ -172,10 +155,10 @@ impl Disruptions {
         Request::merge(&format!("{POOLS}/default"), json!({"spec": body}))
     }
 
-    fn change_budget(&mut self, budget: Budget) -> Request {
-        self.budget = budget;
-        self.allowed = self.allowed.max(self.allowed_now());
-        Self::patched(json!({"disruption": {"budgets": [{"nodes": budget.nodes(self.excess)}]}}))
+    fn change_budgets(&mut self, budgets: Budgets, now: Timestamp) -> Request {
+        self.budgets = budgets;
+        self.note_allowed(now);
+        Self::patched(json!({"disruption": {"budgets": self.budgets.to_json(self.excess)}}))
     }
 
     fn change_template(&mut self) -> Request {
@@ -183,17 +166,39 @@ impl Disruptions {
         Self::patched(json!({"template": self.template()}))
     }
 
-    fn see_claims(&mut self, record: &WriteRecord, before: usize) -> Result<(), String> {
+    /// A claim was written; before, so many nodes were disrupted. `begins` is the reason for which
+    /// its disruption begins with that.
+    fn see_claims(
+        &mut self,
+        record: &WriteRecord,
+        before: usize,
+        begins: Option<&str>,
+    ) -> Result<(), String> {
         let disrupted = self.disrupted();
         if record.by != Author::Controller {
             self.deleted += disrupted.saturating_sub(before);
             return Ok(());
         }
-        let allowed = self.allowed + self.deleted;
+        let most = || self.allowed.values().copied().max();
+        let allowed = begins.and_then(|reason| self.allowed.get(reason).copied()).or_else(most);
+        let allowed = allowed.unwrap_or(0) + self.deleted + self.beside(&record.object);
         if disrupted > before.max(allowed) {
-            return Err(format!("{disrupted} nodes are disrupted, {allowed} may be"));
+            let reason = begins.unwrap_or("any reason");
+            return Err(format!("{disrupted} nodes are disrupted, {allowed} may be for {reason}"));
         }
         Ok(())
+    }
+
+    /// How many claims one decision disrupts for other reasons than this one: the order of its
+    /// writes is not that in which it takes the budgets.
+    fn beside(&self, claim: &Object) -> usize {
+        let since = |claim: &Object| {
+            Some(text(claim.condition("DisruptionReason")?, "lastTransitionTime").to_owned())
+        };
+        let is_beside =
+            |other: &&Object| reason(other) != reason(claim) && since(other) == since(claim);
+        let begun = self.of(NODE_CLAIM).filter(|other| reason(other).is_some());
+        begun.filter(is_beside).count()
     }
 
     fn see_pods(&mut self, record: &WriteRecord, before: usize) -> Result<(), String> {
@@ -216,6 +221,12 @@ impl Disruptions {
 /// Whether a node is kept free because it is about to go.
 pub(super) fn is_tainted(node: &Object) -> bool {
     list(node.spec(), "taints").iter().any(|taint| text(taint, "key") == DISRUPTED_TAINT)
+}
+
+/// The reason for which a claim is being disrupted.
+fn reason(claim: &Object) -> Option<&str> {
+    let entry = claim.condition("DisruptionReason")?;
+    (text(entry, "status") == "True").then(|| text(entry, "reason"))
 }
 
 fn is_initialized(node: &Object) -> bool {
@@ -260,9 +271,10 @@ impl Trial for Disruptions {
     }
 
     fn begin(&mut self) -> Vec<Request> {
-        let pool = json!({"metadata": {"name": "default"}, "spec": {
-            "disruption": {"consolidationPolicy": "WhenEmpty", "consolidateAfter": "30s",
-                "budgets": [{"nodes": self.budget.nodes(self.excess)}]},
+        let annotations = json!({annotation::TIME_ZONE: self.zone});
+        let pool = json!({"metadata": {"name": "default", "annotations": annotations}, "spec": {
+            "disruption": {"consolidationPolicy": self.policy, "consolidateAfter": "30s",
+                "budgets": self.budgets.to_json(self.excess)},
             "template": self.template()}});
         let namespace = json!({"metadata": {"name": NAMESPACE}});
         let mut requests = vec![Request::create("/api/v1/namespaces", namespace)];
@@ -271,13 +283,13 @@ impl Trial for Disruptions {
         requests
     }
 
-    fn act(&mut self, random: &mut Random, _cluster: &mut Cluster) -> Vec<Request> {
+    fn act(&mut self, random: &mut Random, cluster: &mut Cluster) -> Vec<Request> {
         let any = |objects: Vec<&Object>, random: &mut Random| {
             random.pick(&objects).map(|object| object.name().to_string())
         };
         let request = match random.between(0, 7) {
             0..=2 => Some(self.change_template()),
-            3..=4 => Some(self.change_budget(Budget::random(random))),
+            3..=4 => Some(self.change_budgets(Budgets::random(random), cluster.now())),
             5 => any(self.own_pods().collect(), random)
                 .map(|name| Request::delete(format!("{PODS}/{name}"))),
             6 => any(self.of(NODE_CLAIM).collect(), random)
@@ -287,28 +299,33 @@ impl Trial for Disruptions {
         request.into_iter().collect()
     }
 
-    fn end(&mut self, _cluster: &mut Cluster) -> Vec<Request> {
-        vec![self.change_budget(Budget::Percent(100)), self.change_template()]
+    fn end(&mut self, cluster: &mut Cluster) -> Vec<Request> {
+        vec![self.change_budgets(Budgets::all(), cluster.now()), self.change_template()]
     }
 
     fn see(&mut self, record: &WriteRecord) -> Result<(), String> {
         let (disrupted, healthy) = (self.disrupted(), self.healthy());
         let object = &record.object;
+        let known = self.objects.get(object.key());
+        let is_known = known.is_some_and(|known| reason(known).is_some());
+        let begins = reason(object).filter(|_| !is_known);
         if record.is_deletion() {
             self.objects.remove(object.key());
         } else {
             self.objects.insert(object.key().clone(), object.clone());
         }
-        self.allowed = self.allowed.max(self.allowed_now());
+        self.note_allowed(record.at);
         match object.kind() {
-            kind if *kind == NODE_CLAIM => self.see_claims(record, disrupted),
+            kind if *kind == NODE_CLAIM => self.see_claims(record, disrupted, begins),
             kind if *kind == POD => self.see_pods(record, healthy),
             _ => Ok(()),
         }
     }
 
-    fn rest(&mut self, _now: Timestamp) {
-        (self.allowed, self.deleted) = (self.allowed_now(), 0);
+    fn rest(&mut self, now: Timestamp) {
+        self.allowed.clear();
+        self.note_allowed(now);
+        self.deleted = 0;
         self.lost = self.pods.saturating_sub(self.healthy());
     }
 
