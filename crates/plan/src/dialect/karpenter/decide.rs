@@ -396,18 +396,17 @@ impl<'c, 'w> Disruptions<'c, 'w> {
 
     /// What a member's machine costs per hour; 0 if that is not known.
     fn price(&self, at: usize) -> f64 {
-        let member = &self.cluster.members[at];
-        let kind = member.machine().instance_type.as_deref().and_then(catalogue::find);
-        let capacity = member.machine().capacity_type.as_deref();
-        kind.zip(capacity).and_then(|(kind, capacity)| kind.price(capacity)).unwrap_or(0.0)
+        price(&self.cluster.members[at], &mut catalogue::Lookup::default())
     }
 
     /// What the machines of the own pool cost per hour, in thousandths of the currency.
     #[expect(clippy::cast_possible_truncation, reason = "far below 2^53")]
     pub(crate) fn cost_in_thousandths(&self) -> i64 {
-        let own = self.cluster.own_members();
-        let launched = own.filter(|(_, member)| !member.facts.provider_id.is_empty());
-        (launched.map(|(at, _)| self.price(at)).sum::<f64>() * 1_000.0).round() as i64
+        let mut types = catalogue::Lookup::default();
+        let own = self.cluster.own_members().map(|(_, member)| member);
+        let launched = own.filter(|member| !member.facts.provider_id.is_empty());
+        let sum: f64 = launched.map(|member| price(member, &mut types)).sum();
+        (sum * 1_000.0).round() as i64
     }
 
     /// By what a node saves for what it disturbs, most first; then by name.
@@ -429,6 +428,13 @@ impl Down {
             self.by.push(member.claim.name().clone());
         }
     }
+}
+
+fn price<'w>(member: &Member<'w>, types: &mut catalogue::Lookup<'w>) -> f64 {
+    let machine = member.machine();
+    let kind = machine.instance_type.as_deref().and_then(|name| types.find(name));
+    let capacity = machine.capacity_type.as_deref();
+    kind.zip(capacity).and_then(|(kind, capacity)| kind.price(capacity)).unwrap_or(0.0)
 }
 
 /// The nodes that are down when the loop begins, by index of the pool.
