@@ -203,6 +203,9 @@ fn colour_is_for_terminals_and_for_those_who_ask() {
 
 #[test]
 fn only_the_dialects_asked_for_are_planned() {
-    let run = run_with(b"", &["plan", "-f", "-", "--dialect", "apps,ocm", "-o", "json"]);
+    let run = run_with(
+        node("n1").as_bytes(),
+        &["plan", "-f", "-", "--dialect", "apps,ocm", "-o", "json"],
+    );
     assert_eq!(run.code, Some(0), "{run:?}");
 }
