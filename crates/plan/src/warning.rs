@@ -56,7 +56,7 @@ impl Warned {
         self.holds.retain(|identity, _| found.contains_key(identity));
         let mut events = Vec::new();
         for (identity, holds) in found {
-            let new = self.news(&identity, holds);
+            let new = self.untold(&identity, holds);
             if !new.is_empty() {
                 let (word, group) = &identity;
                 let message = message(group.as_deref(), &new);
@@ -68,7 +68,7 @@ impl Warned {
 
     /// The holds that nothing was told about: all if the reason is new, and later the members that
     /// fail, each of which somebody has to look at.
-    fn news<'h>(&mut self, identity: &Identity, holds: Vec<&'h Hold>) -> Vec<&'h Hold> {
+    fn untold<'h>(&mut self, identity: &Identity, holds: Vec<&'h Hold>) -> Vec<&'h Hold> {
         let is_known = self.holds.contains_key(identity);
         let told = self.holds.entry(identity.clone()).or_default();
         if identity.0 != FAILED {

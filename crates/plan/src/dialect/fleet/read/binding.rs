@@ -443,7 +443,7 @@ mod tests {
             Binding::read(&object).unwrap().may_become_available_until(period)
         };
         let since = Some("2026-01-01T00:00:00Z");
-        assert_eq!(until("Available", since), Some(at("2026-01-01T00:01:00Z")));
+        assert_eq!(until("Available", since), Some("2026-01-01T00:01:00Z".parse().unwrap()));
         assert_eq!(until("Available", None), None, "nobody knows since when");
         assert_eq!(until("Applied", since), None, "waiting does not help");
     }
