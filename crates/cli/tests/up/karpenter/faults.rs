@@ -106,21 +106,3 @@ fn a_deleted_node_without_a_claim_goes() {
         .until("nodes", |nodes| items(nodes).all(|node| node["metadata"]["name"] != "stray"));
     assert_eq!(items(&nodes).count(), 1, "the other one stays");
 }
-
-#[test]
-fn a_deleted_node_without_a_claim_goes() {
-    let directory = tempfile::tempdir().unwrap();
-    let running = Running::start_in(directory.path(), &["--nodes", "1"]);
-    define(&running, "karpenter");
-    apply(
-        &running,
-        &json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "stray",
-            "labels": {"karpenter.kwok.sh/kwoknodeclass": "default"},
-            "finalizers": ["karpenter.sh/termination"]},
-            "spec": {"providerID": "kwok://stray"}}),
-    );
-    running.kubectl("delete node stray --timeout=30s");
-    let nodes = running
-        .until("nodes", |nodes| items(nodes).all(|node| node["metadata"]["name"] != "stray"));
-    assert_eq!(items(&nodes).count(), 1, "the other one stays");
-}
