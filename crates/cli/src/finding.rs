@@ -116,7 +116,7 @@ impl Finding {
 impl From<Problem> for Finding {
     fn from(problem: Problem) -> Self {
         let Problem { severity, location, object, field, message } = problem;
-        Self { severity, object, field, message, location }
+        Self { severity, object, field: field.into_string(), message, location }
     }
 }
 

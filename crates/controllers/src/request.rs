@@ -110,6 +110,7 @@ impl Request {
 
     /// The same, which the server checks and does not carry out. Of a deletion with options in its
     /// body, a server reads no others.
+    #[must_use]
     pub fn dry_run(mut self) -> Self {
         match &mut self.body {
             Value::Object(options) if self.method == Method::DELETE => {

@@ -241,10 +241,10 @@ fn tell_next(server: DemoServer, rollouts: &[&DemoRollout]) -> Result<()> {
     for command in told.or(rollouts.first()).into_iter().flat_map(|rollout| rollout.commands()) {
         _ = writeln!(text, "  {command}");
     }
-    _ = write!(
-        text,
-        "  kubectl get nodes\n  kubectl --context convoy-member-1 get pods --all-namespaces\n\
-         \x20 convoy down --data-dir {directory}; rm -r {directory}\n"
-    );
+    text.push_str("  kubectl get nodes\n");
+    if rollouts.iter().any(|rollout| ["fleet", "ocm"].contains(&rollout.dialect)) {
+        text.push_str("  kubectl --context convoy-member-1 get pods --all-namespaces\n");
+    }
+    _ = writeln!(text, "  convoy down --data-dir {directory}; rm -r {directory}");
     output::print(&text)
 }

@@ -2,7 +2,7 @@
 //! not to read an expression.
 
 /// The patterns of the definitions that Convoy knows, and the values that match them.
-const WORDS: [(&str, &str); 18] = [
+const WORDS: [(&str, &str); 19] = [
     ("^(100|[1-9][0-9]?)%$", "want a number, or a percentage from 1% to 100%"),
     (
         "^((100|[1-9][0-9]{0,1})%|[1-9][0-9]*|None)$",
@@ -36,6 +36,7 @@ const WORDS: [(&str, &str); 18] = [
         "want a schedule of five fields such as \"0 9 * * mon-fri\", or a word such as @daily",
     ),
     ("^[^/]*$", "want a name without a slash"),
+    ("^work-agent", "want a name that begins with work-agent"),
     (
         "^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$",
         "want letters, digits, '-', '_' and '.', with a letter or digit at both ends",

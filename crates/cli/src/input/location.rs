@@ -34,7 +34,7 @@ pub struct Problem {
     /// The object, as `apiVersion/Kind/namespace/name`; empty if it has no name.
     pub object: String,
     /// Dotted path; empty for the whole object.
-    pub field: String,
+    pub field: Box<str>,
     pub message: String,
 }
 
@@ -74,7 +74,7 @@ impl Problem {
     }
 
     fn new(severity: Severity, message: String) -> Self {
-        Self { severity, location: None, object: String::new(), field: String::new(), message }
+        Self { severity, location: None, object: String::new(), field: Box::default(), message }
     }
 
     #[must_use]
@@ -85,7 +85,7 @@ impl Problem {
 
     #[must_use]
     pub(super) fn at(mut self, field: &str) -> Self {
-        field.clone_into(&mut self.field);
+        self.field = field.into();
         self
     }
 }

@@ -208,8 +208,9 @@ fn a_number_of_nodes_that_leaves_a_group_out_is_refused() {
     let scenario =
         |groups: &str| Scenario::from_yaml(&format!("nodes: [{groups}]")).expect("it is valid");
     let rows = [
-        ("{name: gpu, count: 3}, {name: cpu}", 1, Some(("cpu", 2))),
-        ("{name: gpu, count: 3}, {name: cpu}", 2, None),
+        ("{name: gpu, count: 3}, {name: cpu}", 1, Some(("cpu", 3))),
+        ("{name: gpu, count: 3}, {name: cpu}", 2, Some(("cpu", 3))),
+        ("{name: gpu, count: 3}, {name: cpu}", 3, None),
         ("{name: gpu, count: 10}, {name: cpu}", 2, Some(("cpu", 6))),
         ("{name: gpu, count: 3}, {name: cpu, count: 0}", 1, None),
         ("{name: gpu, count: 3}, {name: cpu}", 0, None),

@@ -9,7 +9,7 @@ use convoy_api::well_known::{former_label, taint};
 pub(crate) const VOLUME_ATTACHMENT: GroupKind =
     GroupKind::new("storage.k8s.io", "VolumeAttachment");
 
-/// The label by which claims and Nodes name their KWOKNodeClass.
+/// The label by which claims and Nodes name their `KWOKNodeClass`.
 pub(crate) const KWOK_CLASS_LABEL: &str = "karpenter.kwok.sh/kwoknodeclass";
 
 /// On a NodePool: `convoy pause` added a budget of 0 nodes.

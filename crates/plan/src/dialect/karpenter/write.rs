@@ -233,7 +233,7 @@ fn approved(cluster: &Cluster<'_>, command: &Command<'_>, at: usize, writes: &mu
     };
     let message = format!(
         "score {:.2} >= threshold {BALANCE:.2} (savings {:.1}%, disruption {:.1}%)",
-        score.score,
+        score.ratio,
         score.savings * 100.0,
         score.disturbance * 100.0
     );

@@ -36,7 +36,7 @@ pub(crate) struct Score {
     /// Index of the pool.
     pub(crate) pool: usize,
     /// The share of the savings over the share of the disturbance.
-    pub(crate) score: f64,
+    pub(crate) ratio: f64,
     /// The share of the pool's cost that is saved.
     pub(crate) savings: f64,
     /// The share of the pool's pods that is disturbed.

@@ -352,7 +352,7 @@ impl<'w> Disruptions<'_, 'w> {
                 ));
             }
             let (savings, disturbance) = (share / pool_price, cost / pool_cost);
-            scores.push(Score { pool, score, savings, disturbance });
+            scores.push(Score { pool, ratio: score, savings, disturbance });
         }
         Ok(scores)
     }

@@ -1,6 +1,8 @@
 //! What people are told: Events once for each state, under upstream's names, and the list of all
 //! names of Events and metrics.
 
+use std::fmt::Write;
+
 use convoy_api::Object;
 use convoy_testkit::{Builder, karpenter, object};
 use serde_json::{Value, json};
@@ -254,13 +256,13 @@ fn no_name_of_an_event_or_metric_changes() {
     let mut all = names::event::ALL.to_vec();
     all.sort_unstable();
     for name in all {
-        found.push_str(&format!("event {name}\n"));
+        _ = writeln!(found, "event {name}");
     }
     let mut metrics: Vec<&str> = write::counts_of_tests().map(|it| it.name).collect();
     metrics.extend(report::series::ALL.iter().map(|it| it.name));
     metrics.sort_unstable();
     for name in &metrics {
-        found.push_str(&format!("metric {name}\n"));
+        _ = writeln!(found, "metric {name}");
     }
     // Each is in the list.
     let sources = [include_str!("../write/counts.rs"), include_str!("../report/series.rs")];

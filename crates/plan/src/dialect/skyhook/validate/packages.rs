@@ -152,15 +152,14 @@ struct Missing<'p> {
 impl Missing<'_> {
     fn diagnostic(&self, object: &Object, packages: &BTreeMap<String, Package>) -> Diagnostic {
         let Self { package, name, version } = self;
-        let message = match packages.get(*name) {
-            Some(known) => {
-                format!("package {name:?} has version {}, and not {version}", known.version)
-            }
-            None => {
+        let instead = packages.get(*name).map_or_else(
+            || {
                 let known = packages.keys().map(String::as_str).filter(|known| known != package);
-                format!("package {name:?} not found{}", similar::question(name, known))
-            }
-        };
+                similar::question(name, known)
+            },
+            |known| format!(": {name:?} has version {}", known.version),
+        );
+        let message = format!("package \"{name}|{version}\" not found{instead}");
         Diagnostic::error(object, format!("spec.packages.{package}.dependsOn.{name}"), message)
     }
 }
