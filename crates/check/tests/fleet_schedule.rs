@@ -20,6 +20,33 @@ const POLICY: GroupKind = GroupKind::new(GROUP, "ClusterSchedulingPolicySnapshot
 const RESOURCES: GroupKind = GroupKind::new(GROUP, "ClusterResourceSnapshot");
 const AGENTS: Agents = Agents { pace: 20, approve: false, untracked: false };
 
+/// A cluster that is picked in a step is one that does not work yet, for the rollout of that step.
+#[test]
+fn a_cluster_that_joins_uses_up_what_an_update_needs() {
+    let policy = json!({"placementType": "PickAll"});
+    let rolling = json!({"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0}});
+    let bound = |cluster: &str| {
+        let available = fleet::condition("Available", "True", "AllWorkAreAvailable", 1, NOW);
+        fleet::binding("web", cluster, "Bound", "web-0-snapshot")
+            .with("/metadata/generation", json!(1))
+            .status(json!({"conditions": [available]}))
+            .build()
+    };
+    let snapshot = fleet::resource_snapshot("web", 1, true, &[namespace().raw().clone()]).build();
+    let updated = |members: &[&str]| {
+        let placement =
+            fleet::placement("web", policy.clone()).with("/spec/strategy", rolling.clone());
+        let objects = [placement.build(), namespace(), bound("a"), bound("b"), snapshot.clone()];
+        let members = members.iter().map(|name| fleet::member(name, NOW).build());
+        let world: World = objects.into_iter().chain(members).collect();
+        let plan = plan(&world, instant());
+        let step = decision(&plan, "ClusterResourcePlacement");
+        step.decision["roll"].as_array().map_or(0, Vec::len)
+    };
+    assert_eq!(updated(&["a", "b"]), 1, "an update in place may take one");
+    assert_eq!(updated(&["a", "b", "c"]), 0, "of three, two have to work");
+}
+
 #[derive(Clone, Debug)]
 struct Member {
     region: Option<usize>,

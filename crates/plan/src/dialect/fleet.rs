@@ -1,7 +1,8 @@
 //! KubeFleet: placements rolled over member clusters.
 //!
 //! A placement's step joins the stages of the pipeline, which run independently on the objects
-//! as given: selecting resources, scheduling clusters, rolling out bindings, rolling up status.
+//! as given: selecting resources, scheduling clusters, rolling out bindings, rolling up status. Only
+//! the number of clusters that are picked in the same step counts for the rollout at once.
 
 mod admission;
 mod decide;
@@ -12,8 +13,6 @@ mod status;
 mod validate;
 mod watch;
 mod write;
-
-use std::collections::BTreeSet;
 
 use convoy_api::{GroupKind, Object, ObjectKey};
 use jiff::Timestamp;
@@ -308,7 +307,7 @@ fn deleted_placement<'w>(
     let cleanup = decide::cleanup::decide(snapshot, placement);
     let actions = write::cleanup::actions(&cleanup, placement);
     report::cleanup::partial(&cleanup, actions).join(&mut step);
-    rolled_out(snapshot, placement, now).join(&mut step);
+    rolled_out(snapshot, placement, now, 0).join(&mut step);
     step
 }
 
@@ -332,8 +331,12 @@ fn live_placement<'w>(
             let reported = selected.is_ok().then(|| rollup::status(inputs));
             (selected, reported)
         },
-        || rolled_out(snapshot, placement, now),
+        || rolled_out(snapshot, placement, now, 0),
     );
+    // Clusters that are picked now are to carry the resources, and do not yet.
+    let coming = |it: &(_, PartialStep)| write::schedule::created(&it.1.actions, placement);
+    let coming = selected.as_ref().map_or(0, coming);
+    let rolled = if coming > 0 { rolled_out(snapshot, placement, now, coming) } else { rolled };
     match selected {
         Ok((selected, scheduled)) => {
             let actions = write::policy_snapshot::actions(&history, placement);
@@ -351,7 +354,7 @@ fn live_placement<'w>(
             step.verdict = Verdict::Stopped;
         }
     }
-    join_rollout(rolled, &mut step);
+    rolled.join_behind(&mut step);
     report::never_silently_stuck(&mut step);
     step
 }
@@ -395,18 +398,11 @@ fn rolled_out<'w>(
     snapshot: &Snapshot<'w>,
     placement: &Placement<'w>,
     now: Timestamp,
+    coming: u32,
 ) -> PartialStep {
-    let rollout = decide::rollout::decide(snapshot, placement, now);
+    let rollout = decide::rollout::decide(snapshot, placement, now, coming);
     let actions = write::rollout::actions(&rollout, placement, now);
     PartialStep { actions, ..report::rollout::partial(&rollout, placement, now) }
-}
-
-/// Joins the rolling update. What the scheduler writes to a binding goes first; the rollout
-/// sees it in the next pass.
-fn join_rollout(mut rolled: PartialStep, step: &mut Step) {
-    let written: BTreeSet<&ObjectKey> = step.actions.iter().map(|action| &action.target).collect();
-    rolled.actions.retain(|action| !written.contains(&action.target));
-    rolled.join(step);
 }
 
 fn run_step(snapshot: &Snapshot<'_>, now: Timestamp, options: &Options) -> Step {

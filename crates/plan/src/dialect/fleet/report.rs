@@ -13,6 +13,9 @@ pub(crate) mod selection;
 pub(crate) mod series;
 pub(crate) mod works;
 
+use std::collections::BTreeSet;
+
+use convoy_api::ObjectKey;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
@@ -49,6 +52,15 @@ impl PartialStep {
         if urgency(verdict) > urgency(step.verdict) {
             step.verdict = verdict;
         }
+    }
+
+    /// Joins this part behind those that are in `step`: what they write to an object goes first, and
+    /// this part sees it in the next step.
+    pub(crate) fn join_behind(mut self, step: &mut Step) {
+        let written: BTreeSet<&ObjectKey> =
+            step.actions.iter().map(|action| &action.target).collect();
+        self.actions.retain(|action| !written.contains(&action.target));
+        self.join(step);
     }
 
     fn verdict(&self) -> Verdict {

@@ -58,10 +58,12 @@ pub(crate) struct Roll<'w> {
     pub(crate) binds: Admission<'w>,
 }
 
+/// With `coming` clusters that are picked in the same step.
 pub(crate) fn decide<'w>(
     snapshot: &Snapshot<'w>,
     placement: &Placement<'w>,
     now: Timestamp,
+    coming: u32,
 ) -> Rollout<'w> {
     let Strategy::RollingUpdate(rolling) = placement.strategy else { return Rollout::NotOurs };
     if placement.object.is_deleting() {
@@ -83,7 +85,8 @@ pub(crate) fn decide<'w>(
         return Rollout::Incomplete(resources);
     }
     let resource_snapshot = resources.master.name();
-    let wanted = Wanted { placement, rolling: &rolling, resource_snapshot, overrides: &overrides };
+    let overrides = &overrides;
+    let wanted = Wanted { placement, coming, rolling: &rolling, resource_snapshot, overrides };
     match Groups::sort(snapshot, &bindings, wanted, now) {
         Ok(groups) => {
             let requeue_secs =

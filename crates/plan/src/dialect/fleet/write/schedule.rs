@@ -6,6 +6,7 @@ use convoy_api::Object;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+use crate::count;
 use crate::dialect::fleet::decide::schedule::Schedule;
 use crate::dialect::fleet::decide::schedule::cycle::{Change, Selected};
 use crate::dialect::fleet::names;
@@ -14,7 +15,16 @@ use crate::dialect::fleet::read::placement::Placement;
 use crate::dialect::fleet::status::policy::decision;
 use crate::finalizer;
 use crate::snapshot::Snapshot;
-use crate::step::{Action, Verb, Why};
+use crate::step::{Action, Verb, Why, Write};
+
+/// How many bindings of the placement these actions make.
+pub(crate) fn created(actions: &[Action], placement: &Placement<'_>) -> u32 {
+    let kind = placement.binding_kind();
+    let is_new = |action: &&Action| {
+        matches!(action.write, Write::Create { .. }) && action.target.kind == kind
+    };
+    count(actions.iter().filter(is_new).count())
+}
 
 /// In order: what is given up, what goes on under the active policy, what is new, what leaves.
 pub(crate) fn actions(

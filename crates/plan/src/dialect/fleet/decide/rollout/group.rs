@@ -44,6 +44,8 @@ pub(crate) struct Change<'w> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wanted<'a, 'w> {
     pub(crate) placement: &'a Placement<'w>,
+    /// How many clusters get a binding in this step.
+    pub(crate) coming: u32,
     pub(crate) rolling: &'a RollingUpdate,
     /// The name of the newest master resource snapshot.
     pub(crate) resource_snapshot: &'a str,
@@ -59,7 +61,7 @@ impl<'w> Groups<'w> {
     ) -> Result<Self, UnknownCluster> {
         let period = SignedDuration::from_secs(wanted.rolling.unavailable_period_secs);
         let mut groups = Self::default();
-        let mut picked = 0;
+        let mut picked = wanted.coming;
         for binding in bindings.iter().copied() {
             picked += u32::from(binding.state != State::Unscheduled);
             if binding.state == State::Scheduled {
