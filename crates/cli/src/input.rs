@@ -21,6 +21,7 @@ use serde_json::Value;
 
 pub use location::{Origin, Problem, SourceLocation};
 pub use manifests::{FieldLocation, Manifests};
+pub(crate) use names::mistyped;
 
 /// Resource limits for one file.
 #[derive(Clone, Copy, Debug)]

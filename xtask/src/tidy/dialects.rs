@@ -268,6 +268,10 @@ const WITHOUT_PERMIT: [(&str, &str); 26] = [
     ("fleet/write/snapshot.rs", "snapshots beyond the history"),
     ("fleet/write/work.rs", "Works of a binding, whose start or removal had the permit"),
     ("fleet_agent/write.rs", "objects on the member; the hub decided"),
+    (
+        "karpenter/write/drain.rs",
+        "pods of a Node that somebody deleted, or whose claim had the permit",
+    ),
     ("karpenter/write/terminate.rs", "Node and pods of a claim whose removal had the permit"),
     ("ocm/write/decision.rs", "decisions that list no cluster any more"),
     ("ocm/write/registration.rs", "rights of a cluster that is not accepted"),

@@ -2,9 +2,10 @@
 //! server refuses what it cannot read there.
 
 use convoy_api::Object;
-use convoy_api::object::shape_in_words;
 use convoy_plan::{Diagnostic, World};
 use serde_json::Value;
+
+use crate::input::mistyped;
 
 /// Labels and annotations that are not maps from text to text, and lists that are none.
 pub(crate) fn check(world: &World) -> Vec<Diagnostic> {
@@ -37,19 +38,4 @@ fn of_object(object: &Object) -> Vec<Diagnostic> {
         }
     }
     found
-}
-
-/// The value as well, unless it stands at the place of the finding and is long.
-pub(crate) fn mistyped(value: &Value, wanted: &str) -> String {
-    let got = shape_in_words(value);
-    let advice = match value {
-        Value::Bool(_) | Value::Number(_) if wanted == "a string" => "; write it in quotes",
-        _ => "",
-    };
-    match value {
-        Value::Array(_) | Value::Object(_) | Value::Null => {
-            format!("Invalid value: want {wanted}, got {got}")
-        }
-        _ => format!("Invalid value: {value}: want {wanted}, got {got}{advice}"),
-    }
 }

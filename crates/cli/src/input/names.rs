@@ -1,9 +1,8 @@
 //! Names that are no text: `name: 123` without quotes. Without a name there is no object, and so the
 //! plain value is read as the text that was meant, and the rest of the object is looked at.
 
+use convoy_api::object::shape_in_words;
 use serde_json::Value;
-
-use crate::finding::metadata::mistyped;
 
 /// A name that was read as text.
 #[derive(Debug)]
@@ -37,4 +36,19 @@ pub(super) fn mend(object: &mut Value) -> Vec<Mended> {
         mended.object.clone_from(&name);
     }
     found
+}
+
+/// The value as well, unless it stands at the place of the finding and is long.
+pub(crate) fn mistyped(value: &Value, wanted: &str) -> String {
+    let got = shape_in_words(value);
+    let advice = match value {
+        Value::Bool(_) | Value::Number(_) if wanted == "a string" => "; write it in quotes",
+        _ => "",
+    };
+    match value {
+        Value::Array(_) | Value::Object(_) | Value::Null => {
+            format!("Invalid value: want {wanted}, got {got}")
+        }
+        _ => format!("Invalid value: {value}: want {wanted}, got {got}{advice}"),
+    }
 }

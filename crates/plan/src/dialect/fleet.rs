@@ -334,7 +334,7 @@ fn live_placement<'w>(
         || rolled_out(snapshot, placement, now, 0),
     );
     // Clusters that are picked now are to carry the resources, and do not yet.
-    let coming = |it: &(_, PartialStep)| write::schedule::created(&it.1.actions, placement);
+    let coming = |it: &(_, PartialStep)| write::schedule::new_bindings(&it.1.actions, placement);
     let coming = selected.as_ref().map_or(0, coming);
     let rolled = if coming > 0 { rolled_out(snapshot, placement, now, coming) } else { rolled };
     match selected {

@@ -33,6 +33,7 @@ pub(crate) mod provision;
 pub(crate) mod registrations;
 pub(crate) mod repair;
 pub(crate) mod replicas;
+pub(crate) mod score;
 pub(crate) mod simulate;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -18,7 +18,7 @@ use crate::snapshot::Snapshot;
 use crate::step::{Action, Verb, Why, Write};
 
 /// How many bindings of the placement these actions make.
-pub(crate) fn created(actions: &[Action], placement: &Placement<'_>) -> u32 {
+pub(crate) fn new_bindings(actions: &[Action], placement: &Placement<'_>) -> u32 {
     let kind = placement.binding_kind();
     let is_new = |action: &&Action| {
         matches!(action.write, Write::Create { .. }) && action.target.kind == kind

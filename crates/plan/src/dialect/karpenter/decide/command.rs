@@ -5,6 +5,7 @@ use convoy_api::Object;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
+use super::score::Score;
 use super::simulate::Replacement;
 use crate::dialect::karpenter::names::{NODE_CLAIM, annotation, condition};
 use crate::dialect::karpenter::read::Cluster;
@@ -28,19 +29,6 @@ pub(crate) struct Command<'w> {
     pub(crate) permit: Permit,
     /// How pools with the policy Balanced judge it.
     pub(crate) scores: Vec<Score>,
-}
-
-/// How a pool with the policy Balanced judges a move.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Score {
-    /// Index of the pool.
-    pub(crate) pool: usize,
-    /// The share of the savings over the share of the disturbance.
-    pub(crate) ratio: f64,
-    /// The share of the pool's cost that is saved.
-    pub(crate) savings: f64,
-    /// The share of the pool's pods that is disturbed.
-    pub(crate) disturbance: f64,
 }
 
 impl<'w> Command<'w> {

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use smol_str::SmolStr;
 
 use super::Disruptions;
-use super::command::Score;
 use super::holds::Refusal;
+use super::score::Score;
 use super::simulate::{Offer, Replacement, SimulationResult, min_values};
 use crate::dialect::karpenter::names::label;
 use crate::dialect::karpenter::read::catalogue;

@@ -22,7 +22,7 @@ pub(crate) use labels::{PoolLabels, claim_labels};
 pub(crate) use offer::Offer;
 pub(crate) use replacement::Replacement;
 
-use super::command::Score;
+use super::score::Score;
 use crate::dialect::karpenter::names::label;
 use crate::dialect::karpenter::read::pod_requirements::PodRequirements;
 use crate::resources::Amounts;
