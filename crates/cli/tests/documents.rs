@@ -135,7 +135,7 @@ fn json_in_the_reference_is_what_the_commands_print() {
     let pool = "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: default}\nspec:\n  \
         disruption: {budgets: [{nodes: 101%}]}\n  template: {spec: {requirements: [], nodeClassRef: \
         {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}}}\n";
-    let nothing = "{apiVersion: v1, kind: ConfigMap, metadata: {name: no-rollout}}\n";
+    let nothing = "{apiVersion: v1, kind: Pod, metadata: {name: of-no-rollout}}\n";
     let now = ["--now", "2026-01-01T00:00:00Z"];
     let printed = |arguments: &[&str], stdin: &str| -> Value {
         let (printed, _) = convoy(&[arguments, &["-f", "-", "-o", "json"]].concat(), stdin);
