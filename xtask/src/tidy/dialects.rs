@@ -255,7 +255,7 @@ fn a_grant_cannot_be_written_down_outside_the_gate() {
 
 /// Where something is deleted, or a pod is evicted, without a permit of its own, and why that needs
 /// none. Every other `write` file takes the permit from what was decided.
-const WITHOUT_PERMIT: [(&str, &str); 26] = [
+const WITHOUT_PERMIT: [(&str, &str); 27] = [
     ("apps/write.rs", "old ReplicaSets without replicas"),
     ("endpoints/write.rs", "Endpoints whose Service is gone"),
     ("endpoints/write/slices.rs", "slices without endpoints"),
