@@ -51,7 +51,7 @@ pub(super) fn write(text: &mut String, step: &Step, now: Timestamp) {
     }
 }
 
-/// What a hold is about that names no member.
+/// The subject of holds that name neither a member nor a group.
 const ROLLOUT: &str = "the rollout";
 
 /// `5 nodes in production wait: batch 1 is full (size 1)`.
@@ -90,11 +90,10 @@ pub(super) fn member_sentence(step: &Step, hold: &Hold) -> String {
 
 fn told(who: &str, are_many: bool, reason: &HoldReason) -> String {
     let verb = if are_many { "wait" } else { "waits" };
-    let words = plain(&reason.to_string());
-    // Of members it says why they are left out; a rollout that nothing is selected for has its own.
-    let words = match words.strip_prefix("not selected: ") {
-        Some(rest) if who == ROLLOUT => rest.to_owned(),
-        _ => words,
+    // Of members it says why they are left out; of a rollout, that it has none.
+    let words = match reason {
+        HoldReason::NotSelected { detail } if who == ROLLOUT => plain(detail),
+        _ => plain(&reason.to_string()),
     };
     match words.strip_prefix("waits ") {
         Some(rest) => format!("{who} {verb} {rest}"),
